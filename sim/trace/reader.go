@@ -1,0 +1,93 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrTruncated is returned (wrapped) when a trace ends without a RunEnded event: its run was killed, or the file was cut.
+var ErrTruncated = errors.New("trace is incomplete: its last event is not RunEnded")
+
+// maxLine bounds a line, so that a foreign file is refused instead of read into memory whole.
+const maxLine = 4 << 20
+
+// Reader reads a trace as a stream; memory does not grow with its length.
+type Reader struct {
+	name   string
+	lines  *bufio.Scanner
+	line   int
+	header Header
+	ended  bool
+}
+
+// NewReader reads the header of the trace in r. Name is used in errors (a path, say). It fails when the first line is not a header of
+// this Schema.
+func NewReader(name string, r io.Reader) (*Reader, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 1<<16), maxLine)
+	t := &Reader{name: name, lines: lines}
+	data, err := t.next()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: empty file, not a trace", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var probe struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &probe); err != nil || probe.Schema == "" {
+		return nil, fmt.Errorf("%s:1: not a trace: the first line has no \"schema\"", name)
+	}
+	if probe.Schema != Schema {
+		return nil, fmt.Errorf("%s:1: trace of schema %q, but this program reads %q: use the mirrorgap version that wrote it", name, probe.Schema, Schema)
+	}
+	if err := json.Unmarshal(data, &t.header); err != nil {
+		return nil, fmt.Errorf("%s:1: read header: %w", name, err)
+	}
+	return t, nil
+}
+
+// Header returns the trace's header.
+func (t *Reader) Header() Header { return t.header }
+
+// Next returns the next event. At the end of a complete trace it returns io.EOF, at the end of any other an error that wraps ErrTruncated.
+func (t *Reader) Next() (Event, error) {
+	data, err := t.next()
+	if errors.Is(err, io.EOF) {
+		if !t.ended {
+			return Event{}, fmt.Errorf("%s:%d: %w", t.name, t.line, ErrTruncated)
+		}
+		return Event{}, io.EOF
+	}
+	if err != nil {
+		return Event{}, err
+	}
+	var e Event
+	if err := json.Unmarshal(data, &e); err != nil {
+		if !t.lines.Scan() { // a last line that was cut in the middle
+			return Event{}, fmt.Errorf("%s:%d: %w", t.name, t.line, ErrTruncated)
+		}
+		return Event{}, fmt.Errorf("%s:%d: read event: %w", t.name, t.line, err)
+	}
+	t.ended = e.Kind == RunEnded
+	return e, nil
+}
+
+// next returns the next line that is not empty.
+func (t *Reader) next() ([]byte, error) {
+	for t.lines.Scan() {
+		t.line++
+		if data := bytes.TrimSpace(t.lines.Bytes()); len(data) > 0 {
+			return data, nil
+		}
+	}
+	if err := t.lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s:%d: read trace: %w", t.name, t.line+1, err)
+	}
+	return nil, io.EOF
+}
