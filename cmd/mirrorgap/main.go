@@ -5,10 +5,9 @@ import (
 	_ "github.com/onsi/ginkgo/v2"
 	_ "github.com/onsi/gomega"
 	_ "github.com/spf13/cobra"
-	_ "go.etcd.io/etcd/server/v3/etcdmain"
+	_ "go.yaml.in/yaml/v3"
+	_ "golang.org/x/term"
 	_ "gonum.org/v1/gonum/stat/distuv"
-	_ "k8s.io/component-base/cli"
-	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	_ "k8s.io/kubernetes/pkg/controller/daemon"
 	_ "k8s.io/kubernetes/pkg/controller/deployment"
@@ -22,12 +21,15 @@ import (
 	_ "k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	_ "sigs.k8s.io/controller-runtime"
 	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
+	_ "sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	_ "sigs.k8s.io/kwok/pkg/kwok/controllers"
 	_ "sigs.k8s.io/kwok/pkg/kwok/server"
-	_ "sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	_ "sigs.k8s.io/yaml"
-	_ "golang.org/x/term"
-	_ "go.yaml.in/yaml/v3"
+	"os"
+
+	"github.com/mirrorgap/mirrorgap/sim/engine/live"
 )
 
-func main() {}
+func main() {
+	live.DispatchTool(os.Args)
+}

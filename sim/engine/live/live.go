@@ -1,0 +1,223 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	// startTimeout bounds the start of one server. A warm start takes 3–5 s on 2 cores; a loaded CI machine may take many times that.
+	startTimeout = 2 * time.Minute
+	stopTimeout  = 30 * time.Second
+	// probeInterval is how often Watch asks whether the servers still listen.
+	probeInterval = 500 * time.Millisecond
+	// tailBytes of a dead server's log go into the error.
+	tailBytes = 2000
+)
+
+// Options configure an engine.
+type Options struct {
+	// LogDir takes etcd.log and kube-apiserver.log. It must exist.
+	LogDir string
+	// Binary is the multi-call binary that serves as etcd and kube-apiserver: one whose main calls DispatchTool first.
+	// Default: the running executable.
+	Binary string
+	// APIServerFlags are further flags of kube-apiserver, without the dashes.
+	APIServerFlags map[string]string
+}
+
+// Engine is a running control plane. It implements sim.Access.
+type Engine struct {
+	env    *envtest.Environment
+	links  string
+	logs   []*os.File
+	probes []probe
+}
+
+// probe is a server, where it listens and what it logs to.
+type probe struct{ name, addr, log string }
+
+// Start starts etcd and kube-apiserver and returns when the API serves. It leaves nothing behind when it fails or when ctx ends meanwhile.
+func Start(ctx context.Context, opts Options) (*Engine, error) {
+	e := &Engine{}
+	if err := e.start(opts); err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), e.Stop())
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+func (e *Engine) start(opts Options) error {
+	if err := e.link(opts.Binary); err != nil {
+		return err
+	}
+	etcdLog, err := e.openLog(opts.LogDir, "etcd")
+	if err != nil {
+		return err
+	}
+	apiLog, err := e.openLog(opts.LogDir, "kube-apiserver")
+	if err != nil {
+		return err
+	}
+	e.env = &envtest.Environment{
+		UseExistingCluster:       new(bool),
+		ControlPlaneStartTimeout: startTimeout,
+		ControlPlaneStopTimeout:  stopTimeout,
+	}
+	e.env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(e.links, "etcd"), Out: etcdLog, Err: etcdLog}
+	api := e.env.ControlPlane.GetAPIServer()
+	api.Path, api.Out, api.Err = filepath.Join(e.links, "kube-apiserver"), apiLog, apiLog
+	// Without these the server looks for a network interface to advertise, and fails on a machine that has only loopback.
+	api.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
+	for name, value := range opts.APIServerFlags {
+		api.Configure().Set(name, value)
+	}
+	if _, err := e.env.Start(); err != nil {
+		return fmt.Errorf("%w%s%s", err, tail(etcdLog.Name()), tail(apiLog.Name()))
+	}
+	e.probes = []probe{
+		{"etcd", e.env.ControlPlane.Etcd.URL.Host, etcdLog.Name()},
+		{"kube-apiserver", api.SecureServing.ListenAddr.HostPort(), apiLog.Name()},
+	}
+	return nil
+}
+
+// link makes the folder that envtest takes the servers' binaries from.
+func (e *Engine) link(binary string) (err error) {
+	if binary == "" {
+		if binary, err = os.Executable(); err != nil {
+			return fmt.Errorf("find the running binary: %w", err)
+		}
+	}
+	if e.links, err = os.MkdirTemp("", "mirrorgap-"); err != nil {
+		return fmt.Errorf("make a folder for the servers' names: %w", err)
+	}
+	return linkTools(e.links, binary)
+}
+
+func (e *Engine) openLog(dir, name string) (*os.File, error) {
+	f, err := os.Create(filepath.Join(dir, name+".log"))
+	if err != nil {
+		return nil, fmt.Errorf("open log of %s: %w", name, err)
+	}
+	e.logs = append(e.logs, f)
+	return f, nil
+}
+
+// ConfigFor implements sim.Access.
+func (e *Engine) ConfigFor(user string, groups ...string) (*rest.Config, error) {
+	u, err := e.addUser(user, groups)
+	if err != nil {
+		return nil, err
+	}
+	return u.Config(), nil
+}
+
+// Kubeconfig returns a kubeconfig for a user of that name and those groups.
+func (e *Engine) Kubeconfig(user string, groups ...string) ([]byte, error) {
+	u, err := e.addUser(user, groups)
+	if err != nil {
+		return nil, err
+	}
+	return u.KubeConfig()
+}
+
+func (e *Engine) addUser(user string, groups []string) (*envtest.AuthenticatedUser, error) {
+	u, err := e.env.ControlPlane.AddUser(envtest.User{Name: user, Groups: groups}, &rest.Config{QPS: -1})
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for user %q: %w", user, err)
+	}
+	return u, nil
+}
+
+// DiedError says that a server of the control plane went away in mid-run.
+type DiedError struct {
+	// Server is "etcd" or "kube-apiserver", Log the path of its log, Tail the log's last lines.
+	Server, Log, Tail string
+}
+
+// Error names the server and shows the end of its log.
+func (e *DiedError) Error() string {
+	return fmt.Sprintf("%s died in mid-run; its log is %s%s", e.Server, e.Log, e.Tail)
+}
+
+// Watch returns nil when ctx ends, or a *DiedError as soon as a server no longer listens. envtest does not tell when a server exits, so Watch
+// asks the ports: only a refused connection counts, twice in a row; a slow answer does not.
+func (e *Engine) Watch(ctx context.Context) error {
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
+	refused := map[string]int{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		for _, p := range e.probes {
+			if !refuses(ctx, p.addr) {
+				refused[p.name] = 0
+				continue
+			}
+			if refused[p.name]++; refused[p.name] == 2 {
+				return &DiedError{Server: p.name, Log: p.log, Tail: tail(p.log)}
+			}
+		}
+	}
+}
+
+func refuses(ctx context.Context, addr string) bool {
+	d := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// Stop stops the servers and removes what the engine made, apart from the logs. It is safe to call more than once.
+func (e *Engine) Stop() error {
+	var errs []error
+	if e.env != nil {
+		errs = append(errs, e.env.Stop())
+		e.env = nil
+	}
+	for _, f := range e.logs {
+		errs = append(errs, f.Close())
+	}
+	e.logs = nil
+	if e.links != "" {
+		errs = append(errs, os.RemoveAll(e.links))
+		e.links = ""
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop control plane: %w", err)
+	}
+	return nil
+}
+
+// tail returns the last lines of a log file, introduced by its name, or nothing if it is empty.
+func tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) == 0 {
+		return ""
+	}
+	if len(data) > tailBytes {
+		data = data[len(data)-tailBytes:]
+		if _, rest, ok := strings.Cut(string(data), "\n"); ok {
+			data = []byte(rest)
+		}
+	}
+	return fmt.Sprintf("\n--- end of %s ---\n%s", filepath.Base(path), strings.TrimSpace(string(data)))
+}
