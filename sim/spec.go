@@ -45,8 +45,10 @@ type Client struct {
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
 	Client `json:",inline"`
-	// Config is the path of a KubeSchedulerConfiguration file, relative to the experiment file; empty for kube-scheduler's defaults.
-	Config string `json:"config,omitempty"`
+	// Config is a KubeSchedulerConfiguration, inline; empty for kube-scheduler's defaults.
+	Config json.RawMessage `json:"config,omitempty"`
+	// ConfigFile is the path of one, relative to the experiment file. After loading it is always Config.
+	ConfigFile string `json:"configFile,omitempty"`
 }
 
 // Kubelet is how a kubelet behaves in time. All delays are non-negative.
