@@ -1,0 +1,116 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+
+	"github.com/mirrorgap/mirrorgap/sim"
+)
+
+// schedulerUser has the bootstrap ClusterRole system:kube-scheduler.
+const schedulerUser = "system:kube-scheduler"
+
+// Scheduler is kube-scheduler.
+type Scheduler struct {
+	config *schedulerconfig.KubeSchedulerConfiguration
+	rest   *rest.Config
+}
+
+// NewScheduler makes kube-scheduler. configuration is the content of a KubeSchedulerConfiguration file, empty for the defaults; a client QPS or
+// burst set in spec wins over the file's clientConnection.
+func NewScheduler(access sim.Access, spec sim.Scheduler, configuration []byte) (*Scheduler, error) {
+	config, err := LoadSchedulerConfiguration(configuration)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := access.ConfigFor(schedulerUser)
+	if err != nil {
+		return nil, err
+	}
+	cfg.ContentType, cfg.AcceptContentTypes = config.ClientConnection.ContentType, config.ClientConnection.AcceptContentTypes
+	cfg.QPS, cfg.Burst = config.ClientConnection.QPS, int(config.ClientConnection.Burst)
+	throttle(cfg, spec.Client)
+	return &Scheduler{config: config, rest: cfg}, nil
+}
+
+// LoadSchedulerConfiguration decodes, defaults and validates a KubeSchedulerConfiguration, as kube-scheduler --config does. Empty data give
+// kube-scheduler's defaults.
+func LoadSchedulerConfiguration(data []byte) (*schedulerconfig.KubeSchedulerConfiguration, error) {
+	if len(data) == 0 {
+		return latest.Default()
+	}
+	obj, gvk, err := scheme.Codecs.UniversalDecoder().Decode(data, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decode KubeSchedulerConfiguration: %w", err)
+	}
+	config, ok := obj.(*schedulerconfig.KubeSchedulerConfiguration)
+	if !ok {
+		return nil, fmt.Errorf("decode KubeSchedulerConfiguration: it is a %s", gvk)
+	}
+	config.APIVersion = gvk.GroupVersion().String()
+	if err := validation.ValidateKubeSchedulerConfiguration(config); err != nil {
+		return nil, fmt.Errorf("validate KubeSchedulerConfiguration: %w", err)
+	}
+	return config, nil
+}
+
+// Name implements sim.Component.
+func (s *Scheduler) Name() string { return "kube-scheduler" }
+
+// Run implements sim.Component. It does what cmd/kube-scheduler/app Setup and Run do, without leader election and serving.
+func (s *Scheduler) Run(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(s.rest)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	eventClient, err := kubernetes.NewForConfig(s.rest) // as in the real one, events have a throttle of their own
+	if err != nil {
+		return fmt.Errorf("make client for events: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfig(s.rest)
+	if err != nil {
+		return fmt.Errorf("make dynamic client: %w", err)
+	}
+	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, eventClient)
+	factory := scheduler.NewInformerFactory(client, 0, nil)
+	dynamicFactory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(dynamicClient, 0, corev1.NamespaceAll, nil)
+	sched, err := scheduler.New(ctx, client, factory, dynamicFactory,
+		func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) },
+		scheduler.WithComponentConfigVersion(s.config.APIVersion),
+		scheduler.WithKubeConfig(s.rest),
+		scheduler.WithProfiles(s.config.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(s.config.PercentageOfNodesToScore),
+		scheduler.WithPodMaxBackoffSeconds(s.config.PodMaxBackoffSeconds),
+		scheduler.WithPodInitialBackoffSeconds(s.config.PodInitialBackoffSeconds),
+		scheduler.WithExtenders(s.config.Extenders...),
+		scheduler.WithParallelism(s.config.Parallelism),
+	)
+	if err != nil {
+		return fmt.Errorf("make scheduler: %w", err)
+	}
+	broadcaster.StartRecordingToSink(ctx.Done())
+	defer broadcaster.Shutdown()
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	dynamicFactory.Start(ctx.Done())
+	defer dynamicFactory.Shutdown()
+	factory.WaitForCacheSync(ctx.Done())
+	dynamicFactory.WaitForCacheSync(ctx.Done())
+	if err := sched.WaitForHandlersSync(ctx); err != nil {
+		return onlyUnlessDone(ctx, fmt.Errorf("wait for the first list of pods and nodes: %w", err))
+	}
+	sched.Run(ctx)
+	return nil
+}

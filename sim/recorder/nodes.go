@@ -1,0 +1,98 @@
+package recorder
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirrorgap/mirrorgap/sim"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// kubeletConditions are those that every kubelet reports; of these only Ready is recorded.
+var kubeletConditions = []corev1.NodeConditionType{
+	corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable,
+}
+
+// nodeStates remembers what was recorded of each node, so that only changes are.
+type nodeStates struct {
+	out  trace.Recorder
+	last map[types.UID]*corev1.Node
+}
+
+func newNodeStates(out trace.Recorder) *nodeStates {
+	return &nodeStates{out: out, last: map[types.UID]*corev1.Node{}}
+}
+
+func (s *nodeStates) observe(kind watch.EventType, obj runtime.Object) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return
+	}
+	before, known := s.last[node.UID]
+	if kind == watch.Deleted {
+		delete(s.last, node.UID)
+		s.record(node, trace.Event{Kind: trace.NodeDeleted})
+		return
+	}
+	s.last[node.UID] = node
+	if !known {
+		s.record(node, registered(node))
+		before = &corev1.Node{Spec: node.Spec}
+	}
+	s.changes(before, node)
+}
+
+func registered(node *corev1.Node) trace.Event {
+	return trace.Event{Kind: trace.NodeRegistered, Taints: taints(node), NodeInfo: &trace.NodeInfo{
+		Group:       node.Labels[sim.LabelGroup],
+		Initial:     node.Labels[sim.LabelInitial] == "true",
+		Allocatable: sim.Amounts(node.Status.Allocatable),
+		Capacity:    sim.Amounts(node.Status.Capacity),
+	}}
+}
+
+func (s *nodeStates) changes(before, node *corev1.Node) {
+	if was, is := ready(before), ready(node); is != was {
+		kind := trace.NodeNotReady
+		if is {
+			kind = trace.NodeReady
+		}
+		s.record(node, trace.Event{Kind: kind})
+	}
+	if is := taints(node); !slices.Equal(is, taints(before)) {
+		s.record(node, trace.Event{Kind: trace.NodeTaints, Taints: is})
+	}
+	for _, c := range node.Status.Conditions {
+		if !slices.Contains(kubeletConditions, c.Type) && c.Status != status(before, c.Type) {
+			s.record(node, trace.Event{Kind: trace.NodeCondition, Condition: string(c.Type), Status: string(c.Status)})
+		}
+	}
+}
+
+func (s *nodeStates) record(node *corev1.Node, e trace.Event) {
+	e.Source, e.Node, e.NodeUID, e.RV = trace.SourceAPI, node.Name, string(node.UID), version(node)
+	s.out.Record(e)
+}
+
+func ready(node *corev1.Node) bool { return status(node, corev1.NodeReady) == corev1.ConditionTrue }
+
+func status(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
+	for _, c := range node.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+func taints(node *corev1.Node) []trace.Taint {
+	var list []trace.Taint
+	for _, t := range node.Spec.Taints {
+		list = append(list, trace.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+	}
+	return list
+}

@@ -1,0 +1,120 @@
+package recorder
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/mirrorgap/mirrorgap/sim"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// Annotations that the kubelet puts on mirror pods (k8s.io/kubernetes/pkg/kubelet/types/pod_update.go; the API group has the mirror's).
+const (
+	annotationMirror = corev1.MirrorPodAnnotationKey
+	annotationHash   = "kubernetes.io/config.hash"
+)
+
+// podStates remembers what was recorded of each pod.
+type podStates struct {
+	out     trace.Recorder
+	isCheck func(*corev1.Pod) bool
+	last    map[types.UID]*corev1.Pod
+}
+
+func newPodStates(out trace.Recorder, isCheck func(*corev1.Pod) bool) *podStates {
+	return &podStates{out: out, isCheck: isCheck, last: map[types.UID]*corev1.Pod{}}
+}
+
+func (s *podStates) observe(kind watch.EventType, obj runtime.Object) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	before, known := s.last[pod.UID]
+	if kind == watch.Deleted {
+		delete(s.last, pod.UID)
+		s.record(pod, trace.Event{Kind: trace.PodDeleted})
+		return
+	}
+	s.last[pod.UID] = pod
+	if !known {
+		s.record(pod, trace.Event{Kind: trace.PodCreated, PodInfo: s.info(pod)})
+		before = &corev1.Pod{Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName}}
+	}
+	s.changes(before, pod)
+}
+
+func (s *podStates) info(pod *corev1.Pod) *trace.PodInfo {
+	info := &trace.PodInfo{
+		Requests: sim.PodAmounts(pod),
+		Workload: pod.Labels[sim.LabelWorkload],
+		Check:    s.isCheck(pod),
+	}
+	if _, mirror := pod.Annotations[annotationMirror]; mirror {
+		info.Mirror, info.MirrorHash = true, pod.Annotations[annotationHash]
+	}
+	info.Pinned = pod.Spec.NodeName != "" && !info.Mirror && !bound(pod)
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		info.Owner = owner.Kind + "/" + owner.Name
+		if owner.Kind == "Node" {
+			info.OwnerUID = string(owner.UID)
+		}
+	}
+	if pod.Spec.Priority != nil {
+		info.Priority = *pod.Spec.Priority
+	}
+	if pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
+		info.Scheduler = pod.Spec.SchedulerName
+	}
+	return info
+}
+
+// bound tells a pod that a scheduler bound before it was first seen from one that was created with a node name: the binding sets the condition.
+func bound(pod *corev1.Pod) bool {
+	c := scheduled(pod)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+func scheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c
+		}
+	}
+	return nil
+}
+
+func unschedulable(pod *corev1.Pod) bool {
+	c := scheduled(pod)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+}
+
+func (s *podStates) changes(before, pod *corev1.Pod) {
+	if pod.Spec.NodeName != before.Spec.NodeName {
+		s.record(pod, trace.Event{Kind: trace.PodBound})
+	}
+	if unschedulable(pod) && !unschedulable(before) {
+		s.record(pod, trace.Event{Kind: trace.PodUnschedulable, Message: scheduled(pod).Message})
+	}
+	if pod.Status.Phase != before.Status.Phase {
+		switch pod.Status.Phase {
+		case corev1.PodRunning:
+			s.record(pod, trace.Event{Kind: trace.PodRunning})
+		case corev1.PodSucceeded:
+			s.record(pod, trace.Event{Kind: trace.PodSucceeded})
+		case corev1.PodFailed:
+			s.record(pod, trace.Event{Kind: trace.PodFailed, Reason: pod.Status.Reason, Message: pod.Status.Message})
+		}
+	}
+	if pod.DeletionTimestamp != nil && before.DeletionTimestamp == nil {
+		s.record(pod, trace.Event{Kind: trace.PodTerminating})
+	}
+}
+
+func (s *podStates) record(pod *corev1.Pod, e trace.Event) {
+	e.Source, e.Pod, e.UID, e.Node, e.RV = trace.SourceAPI, pod.Namespace+"/"+pod.Name, string(pod.UID), pod.Spec.NodeName, version(pod)
+	s.out.Record(e)
+}

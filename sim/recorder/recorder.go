@@ -1,0 +1,148 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// Recorder is a component that records a cluster.
+type Recorder struct {
+	client  kubernetes.Interface
+	trace   trace.Recorder
+	isCheck func(*corev1.Pod) bool
+	synced  chan struct{}
+}
+
+// New makes a recorder. isCheck tells the pods of the mirror-pod check; nil when there are none.
+func New(cfg *rest.Config, out trace.Recorder, isCheck func(*corev1.Pod) bool) (*Recorder, error) {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	if isCheck == nil {
+		isCheck = func(*corev1.Pod) bool { return false }
+	}
+	return &Recorder{client: client, trace: out, isCheck: isCheck, synced: make(chan struct{})}, nil
+}
+
+// Name implements sim.Component.
+func (r *Recorder) Name() string { return "recorder" }
+
+// Synced is closed once both watches are open: whatever happens from then on is in the trace.
+func (r *Recorder) Synced() <-chan struct{} { return r.synced }
+
+// Run implements sim.Component.
+func (r *Recorder) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	core := r.client.CoreV1()
+	nodes, err := open(ctx, "nodes", &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return core.Nodes().List(ctx, o)
+		},
+		WatchFuncWithContext: core.Nodes().Watch,
+	})
+	if err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer nodes.Stop()
+	allPods := core.Pods(metav1.NamespaceAll)
+	pods, err := open(ctx, "pods", &cache.ListWatch{
+		ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return allPods.List(ctx, o) },
+		WatchFuncWithContext: allPods.Watch,
+	})
+	if err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer pods.Stop()
+	close(r.synced)
+
+	n, p := newNodeStates(r.trace), newPodStates(r.trace, r.isCheck)
+	failed := make(chan error, 2)
+	go func() { failed <- follow(ctx, nodes, n.observe) }()
+	go func() { failed <- follow(ctx, pods, p.observe) }()
+	first := <-failed
+	cancel()
+	return errors.Join(first, <-failed)
+}
+
+// list is an opened watch and the objects that were there when it was.
+type list struct {
+	watch.Interface
+	what    string
+	present []runtime.Object
+}
+
+// open lists and then watches from where the list ended.
+func open(ctx context.Context, what string, lw *cache.ListWatch) (*list, error) {
+	objects, err := lw.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, err)
+	}
+	present, err := meta.ExtractList(objects)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, err)
+	}
+	accessor, err := meta.ListAccessor(objects)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, err)
+	}
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, accessor.GetResourceVersion(), lw)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", what, err)
+	}
+	return &list{Interface: watcher, what: what, present: present}, nil
+}
+
+// follow hands every event to observe, in order, until ctx ends or the watch breaks for good.
+func follow(ctx context.Context, l *list, observe func(watch.EventType, runtime.Object)) error {
+	for _, obj := range l.present {
+		observe(watch.Added, obj)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, open := <-l.ResultChan():
+			switch {
+			case !open:
+				return unlessDone(ctx, fmt.Errorf("watch %s: it ended and cannot be continued, so the trace would have a hole", l.what))
+			case e.Type == watch.Error:
+				return unlessDone(ctx, fmt.Errorf("watch %s: %w", l.what, apierrors.FromObject(e.Object)))
+			case e.Type != watch.Bookmark:
+				observe(e.Type, e.Object)
+			}
+		}
+	}
+}
+
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// version turns a resourceVersion into the trace's number; 0 when it is not one.
+func version(o metav1.Object) uint64 {
+	v, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
