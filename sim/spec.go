@@ -227,7 +227,7 @@ type Gate struct {
 
 // Check is the mirror-pod check, a DaemonSet whose init container waits for the mirror pods.
 type Check struct {
-	// DaemonSet is the manifest. Default: the published one, embedded in package checker.
+	// DaemonSet is the manifest. Default: the published one, embedded in checker/manifests.
 	DaemonSet json.RawMessage `json:"daemonSet,omitempty"`
 	// StartDelay is the time from the check pod's admission to its init container's first look: sandbox, image pull, start.
 	// Default constant 2 s; an assumption, since it depends on image and network. Measure yours.

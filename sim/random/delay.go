@@ -83,8 +83,8 @@ type Preset string
 
 // The presets.
 const (
-	// PresetKubelet121 is kubelets up to 1.21: constant 1 s. They retried the failed first creation at their next pod sync, about 1 s after
-	// the node had registered (kubernetes/kubernetes#126870 and the reports it links).
+	// PresetKubelet121 is kubelets up to 1.21: constant 1 s, since their mirror pods appear about 1 s after registration
+	// (kubernetes/kubernetes#115325, where it is told as a regression of 1.22). A round number, not a measured distribution.
 	PresetKubelet121 Preset = "kubelet-1.21"
 	// PresetKubelet122 is kubelets 1.22 to 1.31: uniform 60–90 s. The first creation fails because the node is not in the kubelet's lister yet,
 	// and is tried again at the pod's resync: 1 min × U(1.0, 1.5) (pkg/kubelet/pod_workers.go, workerResyncIntervalJitterFactor;

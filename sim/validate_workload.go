@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// generateKinds are the kinds of Generate.
+var generateKinds = []string{"ReplicaSet", "Deployment", "Job", "DaemonSet", "Pod"}
+
+// priorityClasses are those that every API server creates (pkg/apis/scheduling/v1/helpers.go); an experiment has no others.
+var priorityClasses = []string{"system-node-critical", "system-cluster-critical"}
+
+func (v *validator) workloads(path *field.Path) {
+	names := sets.New[string]()
+	for i := range v.cluster.Workloads {
+		w := &v.cluster.Workloads[i]
+		v.name(w.Name, names, path.Index(i).Child("name"))
+		v.workload(w, path.Index(i))
+	}
+}
+
+func (v *validator) workload(w *Workload, path *field.Path) {
+	v.notNegative(w.After.Duration, path.Child("after"))
+	v.groups(w, path.Child("groups"))
+	if !v.template(w, path) {
+		return // what follows depends on what kind of pods there are
+	}
+	v.replicas(w, path)
+	v.pinTo(w, path.Child("pinTo"))
+}
+
+func (v *validator) groups(w *Workload, path *field.Path) {
+	var known []string
+	for _, g := range v.cluster.NodeGroups {
+		known = append(known, g.Name)
+	}
+	for i, name := range w.Groups {
+		v.known(name, known, "there is no such node group", path.Index(i))
+		if slices.Contains(w.Groups[:i], name) {
+			v.add(field.Duplicate(path.Index(i), name))
+		}
+	}
+}
+
+// template validates where the pods come from, and tells whether they are known.
+func (v *validator) template(w *Workload, path *field.Path) bool {
+	switch {
+	case w.Generate != nil && len(w.Manifest) > 0:
+		v.add(field.Forbidden(path.Child("generate"), "set only one of manifest, file and generate"))
+		return false
+	case w.Generate != nil:
+		return v.generate(w.Generate, path.Child("generate"))
+	case len(w.Manifest) == 0:
+		v.add(field.Required(path, "set one of manifest, file and generate"))
+		return false
+	}
+	path = path.Child("manifest")
+	object, err := w.Object()
+	if err != nil {
+		v.invalid(path, w.Name, "%v", err)
+		return false
+	}
+	if object.GetName() == "" {
+		v.add(field.Required(path.Child("metadata", "name"), "give the object a name"))
+	}
+	return true
+}
+
+func (v *validator) generate(g *Generate, path *field.Path) bool {
+	if !slices.Contains(generateKinds, g.Kind) {
+		v.add(field.NotSupported(path.Child("kind"), g.Kind, generateKinds))
+		return false
+	}
+	v.resources(g.Requests, path.Child("requests"))
+	if g.PriorityClassName != "" && !slices.Contains(priorityClasses, g.PriorityClassName) {
+		v.add(field.NotSupported(path.Child("priorityClassName"), g.PriorityClassName, priorityClasses))
+	}
+	for i, t := range g.Tolerations {
+		v.toleration(t, path.Child("tolerations").Index(i))
+	}
+	return true
+}
+
+func (v *validator) toleration(t corev1.Toleration, path *field.Path) {
+	if t.Key != "" {
+		v.check(path.Child("key"), t.Key, validation.IsQualifiedName(t.Key))
+	} else if t.Operator != corev1.TolerationOpExists {
+		v.invalid(path.Child("operator"), t.Operator, "must be Exists when key is empty")
+	}
+	if t.Effect != "" && !taintEffects.Has(t.Effect) {
+		v.add(field.NotSupported(path.Child("effect"), t.Effect, sets.List(taintEffects)))
+	}
+}
+
+func (v *validator) replicas(w *Workload, path *field.Path) {
+	daemonSet := w.Kind() == "DaemonSet"
+	switch {
+	case w.Replicas != nil && w.Fill != "":
+		v.add(field.Forbidden(path.Child("fill"), "set only one of replicas and fill"))
+	case daemonSet && w.Replicas != nil:
+		v.add(field.Forbidden(path.Child("replicas"), "a DaemonSet has one pod a node"))
+	case daemonSet && w.Fill != "":
+		v.add(field.Forbidden(path.Child("fill"), "a DaemonSet has one pod a node"))
+	case w.Replicas != nil && (*w.Replicas < 0 || *w.Replicas > MaxPods):
+		v.invalid(path.Child("replicas"), *w.Replicas, "must be from 0 to %d", MaxPods)
+	case w.Fill != "":
+		v.fill(w, path.Child("fill"))
+	case w.Replicas == nil && w.Generate != nil && !daemonSet:
+		v.add(field.Required(path.Child("replicas"), "set replicas or fill: how many pods shall be generated?"))
+	}
+}
+
+// fill checks that Fill gives a number, with what the node groups are so far known to have.
+func (v *validator) fill(w *Workload, path *field.Path) {
+	if fills := []Fill{FillAllocatable, FillFree}; !slices.Contains(fills, w.Fill) {
+		v.add(field.NotSupported(path, w.Fill, fills))
+		return
+	}
+	pod, err := w.Pod()
+	if err != nil {
+		v.invalid(path, w.Fill, "%v", err)
+		return
+	}
+	var asks bool
+	for name, x := range podAmounts(pod) {
+		if x < 0 {
+			return // reported where it stands
+		}
+		asks = asks || x > 0 && name != string(corev1.ResourcePods)
+	}
+	if !asks {
+		v.invalid(path, w.Fill, "the pods request nothing, so any number of them fits: give them requests, or set replicas")
+		return
+	}
+	if replicas, err := v.cluster.FillReplicas(w, true); err == nil && replicas == 0 {
+		v.invalid(path, w.Fill, "not one of these pods fits on a node of %s", v.targetNames(w))
+	} else if err != nil && !v.failed() {
+		v.invalid(path, w.Fill, "%v", err)
+	}
+}
+
+// failed tells whether anything is wrong so far: derived numbers are then not worth an error of their own.
+func (v *validator) failed() bool { return len(v.errs) > 0 }
+
+func (v *validator) targetNames(w *Workload) string {
+	var names []string
+	for i := range v.cluster.NodeGroups {
+		if g := &v.cluster.NodeGroups[i]; w.targets(g) {
+			names = append(names, g.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (v *validator) pinTo(w *Workload, path *field.Path) {
+	if w.PinTo == "" {
+		return
+	}
+	if w.Kind() != "Pod" {
+		v.add(field.Forbidden(path, "only a workload of kind Pod can be pinned to a node"))
+	}
+	if len(w.Groups) > 0 {
+		v.add(field.Forbidden(path, "set only one of pinTo and groups"))
+	}
+	for i := range v.cluster.NodeGroups {
+		g := &v.cluster.NodeGroups[i]
+		for index := range min(max(g.FinalSize(), 0), MaxNodes) {
+			if g.NodeName(index) == w.PinTo {
+				return
+			}
+		}
+	}
+	v.invalid(path, w.PinTo, "no node of the experiment has this name; nodes are called <group>-<index>, from 0")
+}
+
+func (v *validator) gate(g *Gate, path *field.Path) {
+	v.rule(g, path.Child("rule"))
+	v.check(path.Child("taintValue"), g.TaintValue, validation.IsValidLabelValue(g.TaintValue))
+	path = path.Child("check")
+	set, err := g.Check.DecodeDaemonSet()
+	switch {
+	case err != nil:
+		v.invalid(path.Child("daemonSet"), "", "%v", err)
+	case len(set.Spec.Template.Spec.InitContainers) == 0:
+		v.add(field.Required(path.Child("daemonSet", "spec", "template", "spec", "initContainers"), "the check runs as an init container"))
+	}
+	v.delay(g.Check.StartDelay, path.Child("startDelay"))
+	if g.Check.PollInterval != nil {
+		v.positive(g.Check.PollInterval.Duration, path.Child("pollInterval"))
+	}
+}
+
+// rule validates what the simulator itself needs of the rule; the API server and the controller judge the rest.
+func (v *validator) rule(g *Gate, path *field.Path) {
+	rule, err := g.DecodeRule()
+	if err != nil {
+		v.invalid(path, "", "%v", err)
+		return
+	}
+	if rule.Name == "" {
+		v.add(field.Required(path.Child("metadata", "name"), "give the rule a name"))
+	}
+	if len(rule.Spec.Conditions) == 0 {
+		v.add(field.Required(path.Child("spec", "conditions"), "which node condition releases a node?"))
+	}
+	taint := path.Child("spec", "taint")
+	v.check(taint.Child("key"), rule.Spec.Taint.Key, validation.IsQualifiedName(rule.Spec.Taint.Key))
+	if !taintEffects.Has(rule.Spec.Taint.Effect) {
+		v.add(field.NotSupported(taint.Child("effect"), rule.Spec.Taint.Effect, sets.List(taintEffects)))
+	}
+}
+
+func typeOf(manifest json.RawMessage) (metav1.TypeMeta, error) {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(manifest, &head); err != nil {
+		return head, fmt.Errorf("decode manifest: %w", err)
+	}
+	return head, nil
+}
