@@ -1,0 +1,127 @@
+package results
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// Summary puts the runs of one experiment together.
+type Summary struct {
+	// Version is SummaryVersion.
+	Version    string `json:"version"`
+	Experiment string `json:"experiment"`
+	// Arms are in the order of their first runs.
+	Arms []Arm `json:"arms"`
+}
+
+// Arm is one treatment over all its runs.
+type Arm struct {
+	Name string `json:"name"`
+	// Gate is the readiness gate of the arm; nil if nodes are not held.
+	Gate *trace.Gate `json:"gate,omitempty"`
+	// Runs are in order of their seeds.
+	Runs []RunInfo `json:"runs"`
+	// Figures has one entry for each of Metrics.
+	Figures []Figure `json:"metrics"`
+}
+
+// RunInfo tells which run it was and how it ended.
+type RunInfo struct {
+	Seed       uint64 `json:"seed"`
+	End        string `json:"end"`
+	EndMessage string `json:"endMessage,omitempty"`
+	// Conclusive and Settled are Run.Conclusive and Run.Settled.
+	Conclusive bool    `json:"conclusive"`
+	Settled    bool    `json:"settled"`
+	Died       []Death `json:"died,omitempty"`
+	// KubeletEvidence is Run.KubeletEvidence.
+	KubeletEvidence bool `json:"kubeletEvidence"`
+}
+
+// Figure is what the runs of an arm say about a metric.
+type Figure struct {
+	Metric
+	// OverNodes describes the new nodes of all runs of the arm, pooled; nil for a metric of runs only.
+	OverNodes *Distribution `json:"overNodes,omitempty"`
+	// OverSeeds describes the runs' own figures, one a run.
+	OverSeeds Distribution `json:"overSeeds"`
+	// Runs are these figures, in the order of Arm.Runs; null where a run has none.
+	Runs []*Observation `json:"runs"`
+}
+
+// Figure returns the arm's figure of that name and key; nil if there is none.
+func (a *Arm) Figure(name, key string) *Figure {
+	for i := range a.Figures {
+		if f := &a.Figures[i]; f.Name == name && f.Key == key {
+			return f
+		}
+	}
+	return nil
+}
+
+// Summarize puts runs together by arm. Runs that are not conclusive take part; RunInfo says so. It fails when there is no run, when the runs are
+// not of one experiment, and when an arm has two runs of one seed.
+func Summarize(runs []*Run) (*Summary, error) {
+	if len(runs) == 0 {
+		return nil, errors.New("summarize runs: there is none")
+	}
+	s := &Summary{Version: SummaryVersion, Experiment: runs[0].Header.Experiment}
+	var names []string
+	byArm := map[string][]*Run{}
+	for _, run := range runs {
+		h := run.Header
+		if h.Experiment != s.Experiment {
+			return nil, fmt.Errorf("summarize runs: they are of different experiments, %q and %q", s.Experiment, h.Experiment)
+		}
+		if !slices.Contains(names, h.Arm) {
+			names = append(names, h.Arm)
+		}
+		if slices.ContainsFunc(byArm[h.Arm], func(other *Run) bool { return other.Header.Seed == h.Seed }) {
+			return nil, fmt.Errorf("summarize runs: arm %q has two runs of seed %d", h.Arm, h.Seed)
+		}
+		byArm[h.Arm] = append(byArm[h.Arm], run)
+	}
+	metrics := Metrics(runs...)
+	for _, name := range names {
+		s.Arms = append(s.Arms, summarizeArm(name, byArm[name], metrics))
+	}
+	return s, nil
+}
+
+func summarizeArm(name string, runs []*Run, metrics []Metric) Arm {
+	slices.SortFunc(runs, func(a, b *Run) int { return cmp.Compare(a.Header.Seed, b.Header.Seed) })
+	arm := Arm{Name: name, Gate: runs[0].Header.Gate}
+	for _, run := range runs {
+		arm.Runs = append(arm.Runs, run.info())
+	}
+	for _, m := range metrics {
+		arm.Figures = append(arm.Figures, m.over(runs))
+	}
+	return arm
+}
+
+func (r *Run) info() RunInfo {
+	return RunInfo{
+		Seed: r.Header.Seed, End: r.End, EndMessage: r.EndMessage, Conclusive: r.Conclusive(), Settled: r.Settled(), Died: r.Died,
+		KubeletEvidence: r.KubeletEvidence,
+	}
+}
+
+// over takes the metric of all these runs.
+func (m Metric) over(runs []*Run) Figure {
+	f := Figure{Metric: m}
+	var nodes []*Observation
+	for _, run := range runs {
+		f.Runs = append(f.Runs, m.RunValue(run))
+		nodes = append(nodes, m.nodeValues(run)...)
+	}
+	f.OverSeeds = distribute(f.Runs)
+	if m.ofNode != nil {
+		f.OverNodes = new(distribute(nodes))
+	}
+	return f
+}

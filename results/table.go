@@ -1,0 +1,386 @@
+package results
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// The layout of a table, in characters. With two arms a table of 80 characters has columns of 26.
+const (
+	labelWidth     = 24
+	columnGap      = 2
+	minColumnWidth = 24
+	// MinTableWidth is the least width of a table: the labels and one arm.
+	MinTableWidth = labelWidth + columnGap + minColumnWidth
+)
+
+// absent stands for a figure that was not measured.
+const absent = "–"
+
+// row is one line of a table: a label and what it shows of an arm.
+type row struct {
+	label string
+	cell  func(*Arm) string
+}
+
+// Table writes a summary for a person: one sentence that says what was found, then a row a metric and a column an arm, in plain text of at most
+// width characters a line (at least MinTableWidth). Arms that do not fit side by side follow below.
+func Table(w io.Writer, s *Summary, width int) error {
+	width = max(width, MinTableWidth)
+	out := bufio.NewWriter(w)
+	for _, line := range wrap(sentence(s), width) {
+		fmt.Fprintln(out, line)
+	}
+	rows := rowsOf(s)
+	for block := range slices.Chunk(s.Arms, (width-labelWidth)/(columnGap+minColumnWidth)) {
+		fmt.Fprintln(out)
+		writeBlock(out, rows, block, width)
+	}
+	fmt.Fprintln(out)
+	for _, line := range wrap(legend(s), width) {
+		fmt.Fprintln(out, line)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write table: %w", err)
+	}
+	return nil
+}
+
+// sentence says what was found.
+func sentence(s *Summary) string {
+	arms := make([]string, len(s.Arms))
+	sameRuns := true
+	for i := range s.Arms {
+		sameRuns = sameRuns && len(s.Arms[i].Runs) == len(s.Arms[0].Runs)
+	}
+	for i := range s.Arms {
+		arm := &s.Arms[i]
+		arms[i] = arm.Name + ": " + finding(arm)
+		if !sameRuns {
+			arms[i] += fmt.Sprintf(" (n = %s)", things(len(arm.Runs), "run"))
+		}
+	}
+	text := strings.Join(arms, "; ")
+	if sameRuns && len(s.Arms) > 0 {
+		text += fmt.Sprintf(" (n = %s an arm)", things(len(s.Arms[0].Runs), "run"))
+	}
+	return text + "."
+}
+
+// finding says what was found in an arm, over all its runs.
+func finding(arm *Arm) string {
+	text := fmt.Sprintf("%s of %s rejected pods", total(arm, MetricNewNodesWithRejection), nodes(arm, MetricNewNodes, "new"))
+	if initial := total(arm, MetricInitialNodesWithRejection); initial != "0" || total(arm, MetricNewNodes) == "0" {
+		text += fmt.Sprintf(", %s of %s", initial, nodes(arm, MetricInitialNodes, "initial"))
+	}
+	if reasons := byKey(arm, MetricRejectedPodsByReason); len(reasons) > 0 {
+		text += " (" + strings.Join(reasons, ", ") + ")"
+	}
+	if caveats := caveats(arm); caveats != "" {
+		text += ", but " + caveats
+	}
+	return text
+}
+
+// caveats says how many runs do not carry a conclusion, or only a lower bound.
+func caveats(arm *Arm) string {
+	inconclusive, unsettled := 0, 0
+	for _, run := range arm.Runs {
+		switch {
+		case !run.Conclusive:
+			inconclusive++
+		case !run.Settled:
+			unsettled++
+		}
+	}
+	var parts []string
+	if inconclusive > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s inconclusive", inconclusive, things(len(arm.Runs), "run")))
+	}
+	if unsettled > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s not settled at the time limit", unsettled, things(len(arm.Runs), "run")))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// byKey lists the totals of a metric that has keys, without the zeros.
+func byKey(arm *Arm, name string) []string {
+	var parts []string
+	for i := range arm.Figures {
+		if f := &arm.Figures[i]; f.Name == name {
+			if sum := total(arm, name, f.Key); sum != "0" {
+				parts = append(parts, f.Key+" "+sum)
+			}
+		}
+	}
+	return parts
+}
+
+// rowsOf lists the rows that have something to say about one of the arms.
+func rowsOf(s *Summary) []row {
+	rows := []row{
+		{"runs", func(a *Arm) string { return strconv.Itoa(len(a.Runs)) }},
+		{"how it ended", ends},
+		{"nodes a run", func(a *Arm) string {
+			return runCell(MetricInitialNodes)(a) + " initial + " + runCell(MetricNewNodes)(a) + " new"
+		}},
+		{"pods created", runCell(MetricPodsCreated)},
+		{"pods rejected", runCell(MetricRejectedPods)},
+	}
+	rows = append(rows, keyRows(s, MetricRejectedPodsByReason, "  ")...)
+	rows = append(rows, keyRows(s, MetricRejectedPodsByCause, "  by ")...)
+	rows = append(rows,
+		row{"  not shown by the API", runCell(MetricNotShownByAPI)},
+		row{"nodes with a rejection", func(a *Arm) string {
+			return fmt.Sprintf("%s/%s new, %s/%s initial", total(a, MetricNewNodesWithRejection), total(a, MetricNewNodes),
+				total(a, MetricInitialNodesWithRejection), total(a, MetricInitialNodes))
+		}},
+		row{"first-wave rejections", runCell(MetricFirstWaveRejections)},
+		row{"  closed form / seen", func(a *Arm) string {
+			return fmt.Sprintf("%s / %s on %s/%s nodes", total(a, MetricClosedFormRejections), total(a, MetricClosedFormObserved),
+				total(a, MetricClosedFormNodes), total(a, MetricNewNodes))
+		}},
+		row{"storm rate", runCell(MetricStormRate)},
+		row{"  per exposed node", runCell(MetricStormRatePerNode)},
+		row{"  measured over", runCell(MetricStormSpan)},
+		row{"exposure", nodesCell(MetricExposure)},
+	)
+	if slices.ContainsFunc(s.Arms, func(a Arm) bool { return a.Gate != nil }) {
+		rows = append(rows,
+			row{"hold", nodesCell(MetricHold)},
+			row{"  mirrors created", nodesCell(MetricHoldMirrors)},
+			row{"  checker noticed", nodesCell(MetricHoldChecker)},
+			row{"  controller released", nodesCell(MetricHoldController)},
+			row{"  then scheduler used it", nodesCell(MetricSchedulerUse)},
+		)
+	}
+	return append(rows,
+		row{"all Running: scale-up +", runCell(MetricRunningAfterScaleUp)},
+		row{"  workload +", runCell(MetricRunningAfterWorkload)},
+		row{"Running at the end", runCell(MetricRunningAtEnd)},
+		row{"Pending, unschedulable", runCell(MetricUnschedulableAtEnd)},
+		row{"Pending, other", runCell(MetricPendingAtEnd)},
+		row{"wall time", runCell(MetricWall)},
+		row{"  after last mirror", runCell(MetricWallBeyondLastMirror)},
+	)
+}
+
+// keyRows makes a row for every key of a metric.
+func keyRows(s *Summary, name, indent string) []row {
+	var rows []row
+	for i := range s.Arms[0].Figures { // every arm has the same
+		if f := &s.Arms[0].Figures[i]; f.Name == name {
+			rows = append(rows, row{indent + f.Key, runCell(name, f.Key)})
+		}
+	}
+	return rows
+}
+
+// legend explains the cells.
+func legend(s *Summary) string {
+	text := "Times of nodes: median / p90 / max over new nodes (n); \"open\" had not ended, and is in none of the three."
+	if slices.ContainsFunc(s.Arms, func(a Arm) bool { return len(a.Runs) > 1 }) {
+		text += " Other figures: median over runs (max); nodes with a rejection and closed form: totals over runs."
+	}
+	return text + " " + absent + " not measured."
+}
+
+// ends says how the runs ended, and what died.
+func ends(a *Arm) string {
+	var parts []string
+	for _, end := range []string{trace.EndSettled, trace.EndTimeLimit, trace.EndInterrupted, trace.EndError, EndTruncated} {
+		n := 0
+		for _, run := range a.Runs {
+			if run.End == end {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+		case n == len(a.Runs):
+			parts = append(parts, end)
+		default:
+			parts = append(parts, fmt.Sprintf("%s %d", end, n))
+		}
+	}
+	for _, run := range a.Runs {
+		for _, death := range run.Died {
+			parts = append(parts, death.Component+" died")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// runCell shows a metric of runs.
+func runCell(name string, key ...string) func(*Arm) string {
+	return func(a *Arm) string {
+		f := a.Figure(name, strings.Join(key, ""))
+		if f == nil {
+			return absent
+		}
+		if len(f.Runs) == 1 {
+			return observed(f.Runs[0], f.Unit)
+		}
+		return over(f.OverSeeds, len(f.Runs), f.Unit)
+	}
+}
+
+// observed shows one value; a lower bound as "> ".
+func observed(o *Observation, unit string) string {
+	switch {
+	case o == nil:
+		return absent
+	case o.Censored:
+		return "> " + quantity(o.Value, unit)
+	}
+	return quantity(o.Value, unit)
+}
+
+// over shows the figures of several runs.
+func over(d Distribution, runs int, unit string) string {
+	text := absent
+	if d.N > 0 {
+		text = fmt.Sprintf("%s (max %s)", quantity(*d.Median, unit), number(*d.Max))
+	}
+	if d.N < runs {
+		text += sizes(d)
+	}
+	return text
+}
+
+// nodesCell shows a time of nodes.
+func nodesCell(name string) func(*Arm) string {
+	return func(a *Arm) string {
+		f := a.Figure(name, "")
+		if f == nil || f.OverNodes == nil {
+			return absent
+		}
+		d := f.OverNodes
+		if d.N == 0 {
+			return absent + sizes(*d)
+		}
+		return fmt.Sprintf("%s / %s / %s", number(*d.Median), number(*d.P90), quantity(*d.Max, f.Unit)) + sizes(*d)
+	}
+}
+
+func sizes(d Distribution) string {
+	if d.Censored > 0 {
+		return fmt.Sprintf(" (n=%d, %d open)", d.N, d.Censored)
+	}
+	return fmt.Sprintf(" (n=%d)", d.N)
+}
+
+// total shows the sum of a metric over all runs of the arm.
+func total(a *Arm, name string, key ...string) string {
+	sum := 0.0
+	if f := a.Figure(name, strings.Join(key, "")); f != nil {
+		for _, o := range f.Runs {
+			if o != nil {
+				sum += o.Value
+			}
+		}
+	}
+	return number(sum)
+}
+
+func nodes(a *Arm, name, kind string) string {
+	n := total(a, name)
+	if n == "1" {
+		return "1 " + kind + " node"
+	}
+	return n + " " + kind + " nodes"
+}
+
+func things(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// quantity writes a number with its unit; pods and nodes are named by the row.
+func quantity(x float64, unit string) string {
+	switch unit {
+	case "s":
+		return number(x) + " s"
+	case "1/s":
+		return number(x) + "/s"
+	}
+	return number(x)
+}
+
+// number writes a number in three significant digits, whole numbers and those above 100 in full, with commas.
+func number(x float64) string {
+	if math.Abs(x) >= 100 || x == math.Trunc(x) {
+		return commas(strconv.FormatFloat(x, 'f', 0, 64))
+	}
+	decimals := max(0, 2-int(math.Floor(math.Log10(math.Abs(x)))))
+	return strconv.FormatFloat(x, 'f', min(decimals, 4), 64)
+}
+
+func commas(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// writeBlock writes the rows for some of the arms, side by side.
+func writeBlock(out *bufio.Writer, rows []row, arms []Arm, width int) {
+	column := (width-labelWidth)/len(arms) - columnGap
+	names := func(a *Arm) string { return a.Name }
+	for _, r := range append([]row{{"", names}}, rows...) {
+		cells := [][]string{wrap(r.label, labelWidth)}
+		height := len(cells[0])
+		for i := range arms {
+			cell := wrap(r.cell(&arms[i]), column)
+			cells = append(cells, cell)
+			height = max(height, len(cell))
+		}
+		for line := range height {
+			var text strings.Builder
+			for i, cell := range cells {
+				start := 0
+				if i > 0 {
+					start = labelWidth + columnGap + (i-1)*(column+columnGap)
+				}
+				if line < len(cell) {
+					text.WriteString(strings.Repeat(" ", start-utf8.RuneCountInString(text.String())))
+					text.WriteString(cell[line])
+				}
+			}
+			fmt.Fprintln(out, text.String())
+		}
+	}
+}
+
+// wrap breaks text at spaces into lines of at most width characters, keeping its indent; a longer word is broken.
+func wrap(text string, width int) []string {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	var lines []string
+	line := []rune(indent)
+	for _, word := range strings.Fields(text) {
+		rest := []rune(word)
+		if len(line) > len(indent) {
+			if len(line)+1+len(rest) <= width {
+				line = append(append(line, ' '), rest...)
+				continue
+			}
+			lines, line = append(lines, string(line)), []rune(indent)
+		}
+		for len(line)+len(rest) > width {
+			cut := width - len(line)
+			lines, line, rest = append(lines, string(line)+string(rest[:cut])), []rune(indent), rest[cut:]
+		}
+		line = append(line, rest...)
+	}
+	return append(lines, string(line))
+}

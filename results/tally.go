@@ -1,0 +1,80 @@
+package results
+
+import (
+	"maps"
+
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// podsResource is the resource of which every pod takes one.
+const podsResource = "pods"
+
+// tally is the sum of the requests of a set of pods, with their number under podsResource.
+type tally trace.Resources
+
+// footprint is what one pod with those requests takes.
+func footprint(requests trace.Resources) tally {
+	t := tally{}
+	t.add(requests)
+	return t
+}
+
+func (t tally) add(requests trace.Resources)    { t.change(requests, 1) }
+func (t tally) remove(requests trace.Resources) { t.change(requests, -1) }
+
+func (t tally) change(requests trace.Resources, sign int64) {
+	for resource, amount := range requests {
+		if resource != podsResource {
+			t[resource] += sign * amount
+		}
+	}
+	t[podsResource] += sign
+}
+
+// minus is what t has more than other; it may be negative.
+func (t tally) minus(other tally) tally {
+	diff := tally(maps.Clone(t))
+	for resource, amount := range other {
+		diff[resource] -= amount
+	}
+	return diff
+}
+
+// equal tells whether both hold the same amounts; an absent resource is 0.
+func (t tally) equal(other tally) bool {
+	for _, amount := range t.minus(other) {
+		if amount != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// shortOf lists the resources of which allocatable has too little for t. A resource that the node does not offer is not compared: the kubelet
+// drops it too.
+func (t tally) shortOf(allocatable trace.Resources) []string {
+	var short []string
+	for resource, amount := range t {
+		if offered, ok := allocatable[resource]; ok && amount > offered {
+			short = append(short, resource)
+		}
+	}
+	return short
+}
+
+// copiesThatFit is the number of pods of that footprint that room holds: the least of floor(room/footprint) over the resources, at least 0.
+// It is false when nothing bounds the number.
+func copiesThatFit(room, footprint tally, allocatable trace.Resources) (int64, bool) {
+	var copies int64
+	bounded := false
+	for resource, amount := range footprint {
+		if _, ok := allocatable[resource]; !ok || amount <= 0 {
+			continue
+		}
+		fits := max(0, room[resource]/amount)
+		if !bounded || fits < copies {
+			copies, bounded = fits, true
+		}
+	}
+	return copies, bounded
+}

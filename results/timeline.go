@@ -1,0 +1,136 @@
+package results
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// conditionTaints starts the keys of the taints that Kubernetes itself puts on a node for its conditions. They block whether or not they go again.
+const conditionTaints = "node.kubernetes.io/"
+
+// closeNode computes the node's times from its history. Binds are those of workload pods, in order.
+func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
+	life := intervals{{n.Registered, forever}}
+	if n.Gone != nil {
+		life[0].to = *n.Gone
+	}
+	gap := m.gap(n.UID).intersect(life)
+	open := life.minus(union(l.blocked(n)))
+	if len(open) > 0 {
+		n.Schedulable = new(open[0].from)
+	}
+	n.StaticPods = m.staticPods(life[0])
+	if l.run.KubeletEvidence || n.StaticPods > 0 {
+		n.MirrorsVisible = mirrorsVisible(m, n, gap)
+		n.Exposure = l.exposure(m, n, gap, open)
+	}
+	n.FirstBind = firstBind(binds, n.Released)
+	n.Hold = l.hold(n, life[0])
+	n.FirstWave = n.wave.result(m, n.Allocatable)
+}
+
+// blocked lists when a taint kept pods away for a while: the gate's, those of Kubernetes' own, and any other that went again. One that stays for
+// the whole life of the node is meant for pods which tolerate it.
+func (l *ledger) blocked(n *nodeRecord) []interval {
+	times := slices.Clone(n.pastTaints)
+	for t, since := range n.taints {
+		if l.isGateTaint(t) || strings.HasPrefix(t.Key, conditionTaints) {
+			times = append(times, interval{since, forever})
+		}
+	}
+	return times
+}
+
+// staticPods counts the static pods, by name, that ran during the node's life.
+func (m *machine) staticPods(life interval) int {
+	names := map[string]bool{}
+	for _, s := range m.statics {
+		if s.from.at < life.to && s.to.at > life.from {
+			names[s.pod] = true
+		}
+	}
+	return len(names)
+}
+
+// mirrorsVisible is the end of the gap that was open at the node's release, else of the last one before it. Nil if no mirror pod ended it.
+func mirrorsVisible(m *machine, n *nodeRecord, gap intervals) *time.Duration {
+	visible := n.Registered
+	for _, piece := range gap {
+		if n.Released == nil || piece.from < *n.Released {
+			visible = piece.to
+		}
+	}
+	if visible != n.Registered && !m.mirroredAt(n.UID, visible) {
+		return nil
+	}
+	return &visible
+}
+
+// exposure measures the time during which the node was both schedulable and in a gap. It is censored if nothing closed the last gap in which it
+// was exposed.
+func (l *ledger) exposure(m *machine, n *nodeRecord, gap, open intervals) *Span {
+	if len(open) == 0 {
+		return nil
+	}
+	span := &Span{Duration: gap.intersect(open).lengthUntil(l.run.Wall)}
+	for _, piece := range gap {
+		if len(open.intersect(intervals{piece})) > 0 {
+			span.Censored = !m.mirroredAt(n.UID, piece.to)
+		}
+	}
+	return span
+}
+
+// firstBind is the first bind, or on a node that was held the first one that its release allowed. Binds come through another watch than taints,
+// so that one seen shortly before the release belongs to it.
+func firstBind(binds []time.Duration, released *time.Duration) *time.Duration {
+	for _, bind := range binds {
+		if released == nil || bind > *released-InFlightWindow {
+			return &bind
+		}
+	}
+	return nil
+}
+
+// hold measures how long the gate held the node, and what for.
+func (l *ledger) hold(n *nodeRecord, life interval) *Hold {
+	if !n.held {
+		return nil
+	}
+	h := &Hold{Total: Span{Duration: min(life.to, l.run.Wall) - n.Registered, Censored: true}}
+	if n.Released != nil {
+		h.Total = Span{Duration: *n.Released - n.Registered}
+	}
+	h.split(n)
+	if n.Released != nil && n.FirstBind != nil {
+		h.Scheduler = &Span{Duration: max(0, *n.FirstBind-*n.Released)}
+		h.OutOfOrder = h.OutOfOrder || *n.FirstBind < *n.Released
+	}
+	return h
+}
+
+// split divides the total at the steps that led to the release. A step out of order is moved to the nearest instant that is in order.
+func (h *Hold) split(n *nodeRecord) {
+	from, end := &n.Registered, n.Registered+h.Total.Duration
+	for _, step := range []struct {
+		at   *time.Duration
+		part **Span
+	}{{n.MirrorsVisible, &h.Mirrors}, {n.ConditionTrue, &h.Checker}, {n.Released, &h.Controller}} {
+		switch {
+		case step.at == nil && from != nil && h.Total.Censored:
+			*step.part = &Span{Duration: end - *from, Censored: true}
+			from = nil
+		case step.at == nil:
+			from = nil // a step was skipped, or is not known
+		case from == nil:
+			h.OutOfOrder = true
+			from = step.at
+		default:
+			at := min(max(*step.at, *from), end)
+			*step.part = &Span{Duration: at - *from}
+			h.OutOfOrder = h.OutOfOrder || at != *step.at
+			from = &at
+		}
+	}
+}
