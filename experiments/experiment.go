@@ -1,0 +1,137 @@
+package experiments
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mirrorgap/mirrorgap/sim"
+)
+
+// APIVersion and Kind are what the head of an experiment file says.
+const (
+	APIVersion = "mirrorgap.dev/v1alpha1"
+	Kind       = "Experiment"
+)
+
+// Experiment is one file: a simulated cluster, the arms that are compared in it, and the seeds that each arm is run with.
+type Experiment struct {
+	// TypeMeta holds apiVersion and kind: APIVersion and Kind.
+	metav1.TypeMeta `json:",inline"`
+	// Metadata names the experiment.
+	Metadata Metadata `json:"metadata"`
+	// Spec is everything else.
+	Spec Spec `json:"spec"`
+}
+
+// Metadata names an experiment.
+type Metadata struct {
+	// Name is a DNS label; results folders are called after it.
+	Name string `json:"name"`
+}
+
+// Spec is what to run. The fields of sim.Cluster stand beside those of Spec in the file.
+type Spec struct {
+	// Description says what the experiment shows, and how long it takes.
+	Description string `json:"description,omitempty"`
+	// Seeds are the seeds that every arm is run with. Default: the seed 1.
+	Seeds Seeds `json:"seeds,omitempty"`
+	// Engine is what the cluster runs on. Default EngineLive.
+	Engine Engine `json:"engine,omitempty"`
+	// TimeLimit ends a run that has not settled, counted from when its control plane is ready. Default 15 min.
+	TimeLimit metav1.Duration `json:"timeLimit"`
+	// Stop says when a run has settled.
+	Stop Stop `json:"stop"`
+
+	sim.Cluster `json:",inline"`
+
+	// Arms are the treatments that are compared. At least one.
+	Arms []Arm `json:"arms"`
+}
+
+// Engine is what a simulated cluster runs on.
+type Engine string
+
+const (
+	// EngineLive is a real control plane on this machine, in real time.
+	EngineLive Engine = "live"
+	// EngineVirtual is the real API server in virtual time. Not built yet.
+	EngineVirtual Engine = "virtual"
+	// EngineCluster is an existing cluster. Not built yet.
+	EngineCluster Engine = "cluster"
+)
+
+// Stop says when a run has settled: when all arrivals and actions are over, every node is Ready, every static pod that the kubelet did not refuse
+// has its mirror pod, every node that was held is released (in a gated arm), every pod of the workloads is Running, Succeeded or Unschedulable,
+// and nothing has changed for Settle. A run in which one of these never comes true, such as one with an invalid manifest and the readiness gate, or
+// an arm that leaves out a part of the gate which nobody else plays, ends by its time limit or by Ctrl-C.
+type Stop struct {
+	// Settle is how long nothing may have changed; more than 0. Default 10 s, the longest time for which a kubelet that has something to say may be
+	// silent (its status tick).
+	Settle metav1.Duration `json:"settle"`
+}
+
+// Arm is one treatment.
+type Arm struct {
+	// Name is a DNS label, unique in the experiment.
+	Name string `json:"name"`
+	// Description says what is different here.
+	Description string `json:"description,omitempty"`
+	// Gate turns the readiness gate on: nodes register with its taint, and its check, rule and controller are there.
+	Gate bool `json:"gate,omitempty"`
+	// LeaveOut names parts of the gate that are not there, so that others can be run against the cluster by hand. Only with Gate.
+	LeaveOut []sim.GatePart `json:"leaveOut,omitempty"`
+}
+
+// maxSeeds bounds the runs of an arm: beyond it a number of seeds is taken for a seed.
+const maxSeeds = 10000
+
+// Seeds is a list of seeds. In a file it may also be a number n, which stands for the seeds 1 to n.
+type Seeds []uint64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Seeds) UnmarshalJSON(data []byte) error {
+	var list []uint64
+	if json.Unmarshal(data, &list) == nil {
+		*s = list
+		return nil
+	}
+	var n int
+	if err := json.Unmarshal(data, &n); err != nil || n < 1 || n > maxSeeds {
+		return fmt.Errorf("must be a list of whole numbers that are not negative, or the number of seeds, 1 to %d", maxSeeds)
+	}
+	*s = make(Seeds, n)
+	for i := range *s {
+		(*s)[i] = uint64(i) + 1
+	}
+	return nil
+}
+
+// Run is one run of an experiment: an arm with a seed.
+type Run struct {
+	Arm  Arm
+	Seed uint64
+}
+
+// Runs lists the runs in the order in which they are to be made: all arms of the first seed, then all of the next, so that an experiment which is
+// cut short still holds whole comparisons.
+func (e *Experiment) Runs() []Run {
+	var runs []Run
+	for _, seed := range e.Spec.Seeds {
+		for _, arm := range e.Spec.Arms {
+			runs = append(runs, Run{arm, seed})
+		}
+	}
+	return runs
+}
+
+// Gated tells whether any arm has the mirror-pod check, which then counts for the size of workloads in all arms (see sim.Cluster.FillReplicas).
+func (e *Experiment) Gated() bool {
+	for _, arm := range e.Spec.Arms {
+		if arm.Gate {
+			return true
+		}
+	}
+	return false
+}

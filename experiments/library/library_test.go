@@ -1,0 +1,56 @@
+package library
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/mirrorgap/mirrorgap/experiments"
+)
+
+func TestEveryExperimentLoads(t *testing.T) {
+	names := List()
+	if !slices.Contains(names, Default) {
+		t.Errorf("the default experiment is not among %v", names)
+	}
+	for _, name := range names {
+		e, err := Get(name)
+		if err != nil {
+			t.Errorf("%s:\n%v", name, err)
+			continue
+		}
+		if e.Metadata.Name != name {
+			t.Errorf("%s.yaml is called %s inside", name, e.Metadata.Name)
+		}
+		if e.Spec.Description == "" {
+			t.Errorf("%s has no description", name)
+		}
+	}
+}
+
+func TestUnknownName(t *testing.T) {
+	_, err := Get("../secrets")
+	var bad *experiments.BadInput
+	if !errors.As(err, &bad) {
+		t.Fatalf("got %v, want a BadInput", err)
+	}
+}
+
+// TestDefaultIsThePublishedRecipe holds the canonical experiment to the guide: a ReplicaSet that exactly fills the nodes' allocatable, 3 → 20 nodes.
+func TestDefaultIsThePublishedRecipe(t *testing.T) {
+	e, err := Get(Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &e.Spec.Cluster
+	if g := c.NodeGroups[0]; g.Initial != 3 || g.FinalSize() != 20 || len(g.StaticPods) != 1 {
+		t.Errorf("group goes from %d to %d nodes with %d static pods", g.Initial, g.FinalSize(), len(g.StaticPods))
+	}
+	replicas, err := c.FillReplicas(&c.Workloads[0], e.Gated())
+	if err != nil || replicas != 20*4 {
+		t.Errorf("fill gives %d replicas (%v), want 80 pods of 1 cpu on 20 nodes of 4", replicas, err)
+	}
+	if arms := e.Spec.Arms; len(arms) != 2 || arms[0].Gate || !arms[1].Gate {
+		t.Errorf("arms are %+v, want ungated and gated", arms)
+	}
+}
