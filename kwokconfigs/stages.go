@@ -14,11 +14,6 @@ const (
 	// AnnotationReadyAt, on a Node, is when it becomes Ready: an absolute time in RFC 3339 with up to nanoseconds (time.RFC3339Nano). Absent, or
 	// not such a time: at once. A time in the past means at once too.
 	AnnotationReadyAt = "mirrorgap.dev/ready-at"
-	// AnnotationKubelet, on a Node, says that its kubelet does not run when it is KubeletStopped: no stage then writes the node's status. Its Lease is
-	// KWOK's own affair, which knows no stopped kubelets.
-	AnnotationKubelet = "mirrorgap.dev/kubelet"
-	// KubeletStopped is the value of AnnotationKubelet that counts.
-	KubeletStopped = "stopped"
 	// AnnotationRunFor, on a Pod of a Job, is how long it runs before it succeeds: a non-negative Go duration such as "90s". Absent, or not a duration: 1 s.
 	AnnotationRunFor = "mirrorgap.dev/run-for"
 )
@@ -28,25 +23,11 @@ const (
 //go:embed node-*.yaml pod-*.yaml
 var FS embed.FS
 
-// Heartbeat is a stage that keeps a Ready node's heartbeat times fresh. A node needs exactly one of them.
-type Heartbeat string
-
-const (
-	// WithLease is for nodes whose Lease KWOK renews (--node-lease-duration-seconds above 0): status heartbeats every 300–310 s, the kubelet's
-	// nodeStatusReportFrequency looked at every nodeStatusUpdateFrequency (pkg/kubelet/apis/config/v1beta1/defaults.go).
-	WithLease Heartbeat = "node-heartbeat-with-lease"
-	// WithoutLease is for nodes without a Lease: status heartbeats every 20–25 s, as in KWOK's own node-heartbeat stage.
-	WithoutLease Heartbeat = "node-heartbeat"
-)
-
-// Stages returns the stages in KWOK's internal form, nodes' before pods', with the given heartbeat. KWOK wants them grouped by Spec.ResourceRef
-// (controllers.Config.LocalStages). An error names the file that KWOK could not use, or the unknown heartbeat.
-func Stages(heartbeat Heartbeat) ([]*internalversion.Stage, error) {
-	if heartbeat != WithLease && heartbeat != WithoutLease {
-		return nil, fmt.Errorf("select the heartbeat stage: %q is neither %q nor %q", heartbeat, WithLease, WithoutLease)
-	}
+// Stages returns the stages for nodes whose Leases KWOK renews (controllers.Config.NodeLeaseDurationSeconds above 0), in KWOK's internal form: all of FS
+// but node-heartbeat. KWOK wants them grouped by Spec.ResourceRef (controllers.Config.LocalStages). An error names the file that KWOK could not use.
+func Stages() ([]*internalversion.Stage, error) {
 	var stages []*internalversion.Stage
-	for _, name := range []string{"node-initialize", string(heartbeat), "pod-ready", "pod-completed", "pod-delete"} {
+	for _, name := range []string{"node-initialize", "node-heartbeat-with-lease", "pod-ready", "pod-completed", "pod-delete"} {
 		stage, err := load(name + ".yaml")
 		if err != nil {
 			return nil, err

@@ -125,19 +125,15 @@ func TestForeignStatusSurvives(t *testing.T) {
 	}
 }
 
+// TestStagesHasOneHeartbeat: of two matching stages KWOK plays one at random.
 func TestStagesHasOneHeartbeat(t *testing.T) {
-	for _, heartbeat := range []Heartbeat{WithLease, WithoutLease} {
-		stages, err := Stages(heartbeat)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := []string{"node-initialize", string(heartbeat), "pod-ready", "pod-completed", "pod-delete"}
-		if diff := cmp.Diff(want, names(stages)); diff != "" {
-			t.Errorf("stages with %s (-want +got):\n%s", heartbeat, diff)
-		}
+	stages, err := Stages()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := Stages("hourly"); err == nil || !strings.Contains(err.Error(), `"hourly" is neither`) {
-		t.Errorf("Stages(hourly): got error %v, want one that names the value", err)
+	want := []string{"node-initialize", "node-heartbeat-with-lease", "pod-ready", "pod-completed", "pod-delete"}
+	if diff := cmp.Diff(want, names(stages)); diff != "" {
+		t.Errorf("stages (-want +got):\n%s", diff)
 	}
 }
 
@@ -164,7 +160,7 @@ func TestKustomizationListsTheStages(t *testing.T) {
 	if err := yaml.Unmarshal(data, &kustomization); err != nil {
 		t.Fatal(err)
 	}
-	stages, err := Stages(WithLease)
+	stages, err := Stages()
 	if err != nil {
 		t.Fatal(err)
 	}
