@@ -39,16 +39,23 @@ type ledger struct {
 	machines map[string]*machine
 	pods     map[string]*podRecord
 	order    []*podRecord
-	// rejected has the owners of which the API has shown a rejected pod.
-	rejected map[string]bool
-	// requests has the last pod's requests by owner, so that equal ones are kept once.
-	requests map[string]trace.Resources
+	owners   map[string]*owner
+}
+
+// owner is a controller of pods.
+type owner struct {
+	// requests are those of its last pod, so that equal ones are kept once.
+	requests trace.Resources
+	// rejected: the API has shown that a pod of it was rejected.
+	rejected bool
+	// created counts its pods, live those that are neither ended nor terminating; peak is the most that were live at once.
+	created, live, peak int
 }
 
 // nodeRecord is a Node with what is needed until the end of the trace.
 type nodeRecord struct {
 	*Node
-	registeredAt moment
+	registeredAt, goneAt moment
 	// taints are the present ones with an effect that keeps pods away, by their start; pastTaints those that have gone.
 	taints     map[trace.Taint]time.Duration
 	pastTaints []interval
@@ -64,9 +71,15 @@ type podRecord struct {
 	// counted: its requests are in machine.visible.
 	counted       bool
 	unschedulable bool
-	replacement   bool
 	mirror        *mirrorPod
-	wave          *wave
+	// owner is its controller; nil for a bare pod. ordinal counts the owner's pods up to it, afterRejection: it was created after a rejection of
+	// one of them. live: it is counted in owner.live.
+	owner                *owner
+	ordinal              int
+	afterRejection, live bool
+	// wave is the one that it may belong to, inWave whether it does.
+	wave   *wave
+	inWave bool
 	// overcommitted lists the resources of which the node had too little for it in the scheduler's own view when it was bound.
 	overcommitted []string
 	// byKubelet and byAPI are the witnesses of its rejection.
@@ -86,8 +99,7 @@ func newLedger(header trace.Header) *ledger {
 		run:      &Run{Header: header, Phases: map[string]time.Duration{}},
 		machines: map[string]*machine{},
 		pods:     map[string]*podRecord{},
-		rejected: map[string]bool{},
-		requests: map[string]trace.Resources{},
+		owners:   map[string]*owner{},
 	}
 }
 
@@ -99,7 +111,8 @@ func (l *ledger) enter(e trace.Event) {
 	switch e.Kind {
 	case trace.NodeRegistered, trace.NodeReady, trace.NodeTaints, trace.NodeCondition, trace.NodeDeleted:
 		l.enterNode(e)
-	case trace.PodCreated, trace.PodBound, trace.PodUnschedulable, trace.PodRunning, trace.PodSucceeded, trace.PodFailed, trace.PodDeleted:
+	case trace.PodCreated, trace.PodBound, trace.PodUnschedulable, trace.PodRunning, trace.PodSucceeded, trace.PodFailed,
+		trace.PodTerminating, trace.PodDeleted:
 		l.enterPod(e)
 	case trace.KubeletStopped, trace.StaticPodStarted, trace.StaticPodStopped, trace.PodRejected:
 		l.enterKubelet(e)
@@ -153,7 +166,7 @@ func (l *ledger) enterNode(e trace.Event) {
 			l.once(&node.ConditionTrue)
 		}
 	case trace.NodeDeleted:
-		node.Gone = l.instant()
+		node.Gone, node.goneAt = l.instant(), l.now
 		m.current = nil
 	}
 }
@@ -173,6 +186,7 @@ func (l *ledger) register(m *machine, e trace.Event) {
 			Initial: info.Initial && !scaling, // one of the initial size that comes back is as fresh as a new one
 		},
 		registeredAt: l.now,
+		goneAt:       endOfTrace,
 		taints:       map[trace.Taint]time.Duration{},
 	}
 	m.nodes, m.current = append(m.nodes, node), node
@@ -246,6 +260,8 @@ func (l *ledger) enterPod(e trace.Event) {
 		if isRejection(e.Reason, e.Message) {
 			l.rejectedInAPI(p, e)
 		}
+	case trace.PodTerminating:
+		p.leaveOwner()
 	case trace.PodDeleted:
 		l.release(p)
 		p.Deleted, p.State = l.instant(), StateDeleted
@@ -254,7 +270,9 @@ func (l *ledger) enterPod(e trace.Event) {
 
 // rejectedInAPI notes that the API shows a pod as rejected. What a mirror pod shows happened to its static pod, if its kubelet told of that.
 func (l *ledger) rejectedInAPI(p *podRecord, e trace.Event) {
-	l.rejected[p.ownerKey()] = true
+	if p.owner != nil {
+		p.owner.rejected = true
+	}
 	if p.mirror != nil && l.pods[p.mirror.hash] != nil {
 		p = l.pods[p.mirror.hash]
 	}
@@ -270,8 +288,10 @@ func (l *ledger) create(p *podRecord, e trace.Event) {
 	}
 	p.Created = l.instant()
 	p.Owner, p.Workload, p.Pinned, p.Role = info.Owner, info.Workload, info.Pinned, roleOf(info)
-	p.Requests = l.shared(p.ownerKey(), info.Requests)
-	p.replacement = info.Owner != "" && l.rejected[p.ownerKey()]
+	p.Requests = info.Requests
+	if info.Owner != "" && !info.Mirror {
+		p.joinOwner(l.ownerOf(p))
+	}
 	if info.Mirror {
 		p.mirror = &mirrorPod{hash: info.MirrorHash, ownerUID: info.OwnerUID, requests: info.Requests, from: l.now, to: endOfTrace}
 	}
@@ -296,18 +316,38 @@ func roleOf(info *trace.PodInfo) Role {
 	return RoleWorkload
 }
 
-// ownerKey names the pod's controller in the cluster; "" for a bare pod, which nothing replaces.
-func (p *podRecord) ownerKey() string {
+func (l *ledger) ownerOf(p *podRecord) *owner {
 	namespace, _, _ := strings.Cut(p.Name, "/")
-	return namespace + "/" + p.Owner
+	key := namespace + "/" + p.Owner
+	if l.owners[key] == nil {
+		l.owners[key] = &owner{}
+	}
+	return l.owners[key]
 }
 
-// shared returns requests, or equal ones that the owner's last pod had.
-func (l *ledger) shared(owner string, requests trace.Resources) trace.Resources {
-	if !maps.Equal(l.requests[owner], requests) {
-		l.requests[owner] = requests
+// joinOwner counts a new pod of a controller.
+func (p *podRecord) joinOwner(o *owner) {
+	if !maps.Equal(o.requests, p.Requests) {
+		o.requests = p.Requests
 	}
-	return l.requests[owner]
+	o.created++
+	o.live++
+	o.peak = max(o.peak, o.live)
+	p.Requests, p.owner, p.ordinal, p.afterRejection, p.live = o.requests, o, o.created, o.rejected, true
+}
+
+// leaveOwner notes that the pod's controller no longer counts it.
+func (p *podRecord) leaveOwner() {
+	if p.live {
+		p.live = false
+		p.owner.live--
+	}
+}
+
+// isReplacement tells whether the pod stands in for a rejected one. While a controller still creates its first pods, some may have been rejected
+// already; so it counts only as many as it ever had at once as its first. To be asked at the end of the trace.
+func (p *podRecord) isReplacement() bool {
+	return p.afterRejection && p.ordinal > p.owner.peak
 }
 
 func (l *ledger) bind(p *podRecord) {
@@ -334,8 +374,9 @@ func (l *ledger) count(p *podRecord) {
 	}
 }
 
-// release takes the pod out of what the scheduler sees on its node.
+// release takes the pod out of what the scheduler sees on its node, and of what its controller counts.
 func (l *ledger) release(p *podRecord) {
+	p.leaveOwner()
 	if !p.counted {
 		return
 	}
@@ -381,6 +422,11 @@ func (l *ledger) close() *Run {
 	if !l.run.KubeletEvidence {
 		for _, m := range l.machines {
 			m.inferStatics()
+		}
+	}
+	for _, m := range l.machines {
+		for _, n := range m.nodes {
+			n.wave.trim()
 		}
 	}
 	binds := l.closePods()
@@ -454,7 +500,7 @@ func (p *podRecord) lastState() State {
 func (p *podRecord) rejection() *Rejection {
 	found := p.evidence()
 	return &Rejection{
-		At: found.at.at, Reason: found.reason, Cause: p.cause(), FirstWave: p.wave != nil,
+		At: found.at.at, Reason: found.reason, Cause: p.cause(), FirstWave: p.inWave,
 		SeenByKubelet: p.byKubelet != nil, SeenByAPI: p.byAPI != nil,
 	}
 }

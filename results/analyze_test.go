@@ -2,10 +2,14 @@ package results
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -408,6 +412,106 @@ func TestAnalyzeNamesTheLineThatIsNoEvent(t *testing.T) {
 	}
 }
 
+// measured fails if a figure of the run cannot be true, and shows the run in every way there is.
+func measured(t *testing.T, run *Run) {
+	t.Helper()
+	for _, n := range run.Nodes {
+		if n.Exposure != nil && n.Exposure.Duration < 0 {
+			t.Errorf("node %s: exposure %v", n.UID, n.Exposure.Duration)
+		}
+		if h := n.Hold; h != nil {
+			sum := time.Duration(0)
+			for _, part := range []*Span{h.Mirrors, h.Checker, h.Controller} {
+				if part == nil {
+					continue
+				}
+				sum += part.Duration
+				if part.Duration < 0 {
+					t.Errorf("node %s: a part of the hold is %v", n.UID, part.Duration)
+				}
+			}
+			if sum > h.Total.Duration {
+				t.Errorf("node %s: the parts of a hold of %v add up to %v", n.UID, h.Total.Duration, sum)
+			}
+		}
+		if c := n.FirstWave.ClosedForm; c != nil && (c.Admitted > c.Bound || c.Bound != n.FirstWave.Bound) {
+			t.Errorf("node %s: %d in the first wave, closed form %+v", n.UID, n.FirstWave.Bound, *c)
+		}
+	}
+	summary := summarize(t, run)
+	if err := Table(io.Discard, summary, 80); err != nil {
+		t.Error(err)
+	}
+	if _, err := json.Marshal(summary); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLossAndDisorder plays every trace in testdata with events lost, doubled and out of order, and with their details missing.
+func TestLossAndDisorder(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no traces in testdata: %v", err)
+	}
+	for _, file := range files {
+		r := rand.New(rand.NewPCG(1, 2))
+		events := eventsOf(t, file)
+		for range 200 {
+			l := newLedger(trace.Header{Gate: gate})
+			now := time.Duration(0)
+			for _, e := range disturbed(r, events) {
+				now = max(now, e.T)
+				e.T = now
+				l.enter(e)
+			}
+			measured(t, l.close())
+		}
+	}
+}
+
+func eventsOf(t *testing.T, path string) []trace.Event {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := trace.NewReader(path, bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []trace.Event
+	for {
+		e, err := reader.Next()
+		if err != nil {
+			return events
+		}
+		events = append(events, e)
+	}
+}
+
+func disturbed(r *rand.Rand, events []trace.Event) []trace.Event {
+	var out []trace.Event
+	for _, e := range events {
+		switch r.IntN(12) {
+		case 0:
+			continue
+		case 1:
+			out = append(out, e)
+		case 2:
+			e.NodeInfo, e.PodInfo, e.Rejection = nil, nil, nil
+		case 3:
+			e.Requests, e.Node = nil, ""
+		}
+		out = append(out, e)
+	}
+	for range r.IntN(len(out)/2 + 1) {
+		i := r.IntN(len(out))
+		j := min(len(out)-1, i+r.IntN(5))
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
 // FuzzAnalyze: whatever a trace says, it is measured or refused.
 func FuzzAnalyze(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.jsonl")
@@ -426,21 +530,8 @@ func FuzzAnalyze(f *testing.F) {
 		if err != nil {
 			return
 		}
-		run, err := Analyze(reader)
-		if err != nil {
-			return
-		}
-		summary, err := Summarize([]*Run{run})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Table(&bytes.Buffer{}, summary, 80); err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range run.Nodes {
-			if n.Exposure != nil && n.Exposure.Duration < 0 || n.Hold != nil && n.Hold.Total.Duration < 0 {
-				t.Errorf("negative time on node %s", n.Name)
-			}
+		if run, err := Analyze(reader); err == nil {
+			measured(t, run)
 		}
 	})
 }

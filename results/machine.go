@@ -17,6 +17,13 @@ type moment struct {
 // endOfTrace is the moment of what did not happen before the trace ended.
 var endOfTrace = moment{at: forever, seq: int(^uint(0) >> 1)}
 
+func earlier(a, b moment) moment {
+	if a.seq < b.seq {
+		return a
+	}
+	return b
+}
+
 // staticPod is one run of a static pod by a kubelet.
 type staticPod struct {
 	// pod is the namespace/name of its mirror, hash its UID in the kubelet.
@@ -145,12 +152,12 @@ func (m *machine) inferStatics() {
 				switch {
 				case mirror.ownerUID != node.UID:
 				case last != nil && last.hash == mirror.hash:
-					last.to = mirror.to
+					last.to = earlier(mirror.to, node.goneAt)
 				default:
 					if last != nil {
 						from = mirror.from
 					}
-					last = &staticPod{pod: pod, hash: mirror.hash, requests: mirror.requests, from: from, to: mirror.to}
+					last = &staticPod{pod: pod, hash: mirror.hash, requests: mirror.requests, from: from, to: earlier(mirror.to, node.goneAt)}
 					m.statics = append(m.statics, last)
 				}
 			}

@@ -101,8 +101,11 @@ type Hold struct {
 	OutOfOrder bool
 }
 
-// FirstWave is the pods that schedulers bound to a node before any replacement pod. A pod is a replacement for a node's first wave if it was
-// created after the API had shown a rejection of a pod of the same owner, or if it only fitted into room that a pod of the wave had given back.
+// FirstWave is the pods that schedulers bound to a node before any replacement pod. A replacement is
+//
+//   - a pod that its controller created after the API had shown a rejection of one of its pods, and after it had created as many pods as it ever
+//     had at once (a controller that is still creating its first pods replaces nothing), or
+//   - any pod that did not fit beside the wave as a whole, but only into room that a pod of the wave had given back by its end.
 type FirstWave struct {
 	// Bound and Rejected count its pods. HiddenRejected counts the rejected ones whose cause is CauseHiddenStaticPod or CauseMirrorInFlight.
 	Bound, Rejected, HiddenRejected int

@@ -33,7 +33,8 @@ func (t tally) change(requests trace.Resources, sign int64) {
 
 // minus is what t has more than other; it may be negative.
 func (t tally) minus(other tally) tally {
-	diff := tally(maps.Clone(t))
+	diff := tally{}
+	maps.Copy(diff, t)
 	for resource, amount := range other {
 		diff[resource] -= amount
 	}

@@ -21,12 +21,13 @@ func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
 		n.Schedulable = new(open[0].from)
 	}
 	n.StaticPods = m.staticPods(life[0])
-	if l.run.KubeletEvidence || n.StaticPods > 0 {
+	known := l.run.KubeletEvidence || n.StaticPods > 0
+	if known {
 		n.MirrorsVisible = mirrorsVisible(m, n, gap)
 		n.Exposure = l.exposure(m, n, gap, open)
 	}
 	n.FirstBind = firstBind(binds, n.Released)
-	n.Hold = l.hold(n, life[0])
+	n.Hold = l.hold(n, life[0], known)
 	n.FirstWave = n.wave.result(m, n.Allocatable)
 }
 
@@ -94,7 +95,7 @@ func firstBind(binds []time.Duration, released *time.Duration) *time.Duration {
 }
 
 // hold measures how long the gate held the node, and what for.
-func (l *ledger) hold(n *nodeRecord, life interval) *Hold {
+func (l *ledger) hold(n *nodeRecord, life interval, known bool) *Hold {
 	if !n.held {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (l *ledger) hold(n *nodeRecord, life interval) *Hold {
 	if n.Released != nil {
 		h.Total = Span{Duration: *n.Released - n.Registered}
 	}
-	h.split(n)
+	h.split(n, known)
 	if n.Released != nil && n.FirstBind != nil {
 		h.Scheduler = &Span{Duration: max(0, *n.FirstBind-*n.Released)}
 		h.OutOfOrder = h.OutOfOrder || *n.FirstBind < *n.Released
@@ -110,22 +111,30 @@ func (l *ledger) hold(n *nodeRecord, life interval) *Hold {
 	return h
 }
 
-// split divides the total at the steps that led to the release. A step out of order is moved to the nearest instant that is in order.
-func (h *Hold) split(n *nodeRecord) {
-	from, end := &n.Registered, n.Registered+h.Total.Duration
+// split divides the total at the steps that led to the release. A step out of order is moved to the nearest instant that is in order. Known says
+// whether the node's static pods are known; if not, it is not known either how long the mirrors took.
+func (h *Hold) split(n *nodeRecord, known bool) {
+	end := n.Registered + h.Total.Duration
+	var from *time.Duration // where the next part begins
+	if known {
+		from = &n.Registered
+	}
+	open := false // a part that has not ended takes the rest
 	for _, step := range []struct {
 		at   *time.Duration
 		part **Span
 	}{{n.MirrorsVisible, &h.Mirrors}, {n.ConditionTrue, &h.Checker}, {n.Released, &h.Controller}} {
 		switch {
+		case open:
+			h.OutOfOrder = h.OutOfOrder || step.at != nil
 		case step.at == nil && from != nil && h.Total.Censored:
 			*step.part = &Span{Duration: end - *from, Censored: true}
-			from = nil
+			open = true
 		case step.at == nil:
-			from = nil // a step was skipped, or is not known
+			from = nil // skipped, or not known
 		case from == nil:
-			h.OutOfOrder = true
-			from = step.at
+			h.OutOfOrder = h.OutOfOrder || known
+			from = new(min(max(*step.at, n.Registered), end))
 		default:
 			at := min(max(*step.at, *from), end)
 			*step.part = &Span{Duration: at - *from}

@@ -3,25 +3,27 @@ package results
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 // wave collects the first wave of a node while the trace is read; see FirstWave for what belongs to it.
 type wave struct {
+	// pods may have replacements at its end, until trim.
 	pods []*podRecord
 	// start is the first bind; seen is what the scheduler saw on the node then.
 	start moment
 	seen  tally
 	// asked is the sum over all its pods, live over those that have not ended.
 	asked, live tally
-	// gaveBack: a pod of it has ended, so that there is room which was used before. over: a replacement was bound.
+	// gaveBack: a pod of it has ended, so that there is room which was used before. over: such room was used again.
 	gaveBack, over bool
-	// disturbed: what the scheduler saw besides the wave changed while it lasted.
-	disturbed bool
+	// undisturbed is the number of pods until what the scheduler saw besides the wave changed.
+	undisturbed int
 }
 
-// take adds a pod that is being bound to the node, unless it is, or follows, a replacement.
+// take adds a pod that is being bound to the node, unless the wave is over.
 func (w *wave) take(p *podRecord, at moment, allocatable trace.Resources) {
 	if w.over {
 		return
@@ -30,15 +32,27 @@ func (w *wave) take(p *podRecord, at moment, allocatable trace.Resources) {
 	if len(w.pods) == 0 {
 		w.start, w.seen, w.asked, w.live = at, others, tally{}, tally{}
 	}
-	if p.replacement || w.gaveBack && !w.fits(p, others, allocatable) {
+	if w.gaveBack && !w.fits(p, others, allocatable) {
 		w.over = true
 		return
 	}
-	w.disturbed = w.disturbed || !others.equal(w.seen)
+	if w.undisturbed == len(w.pods) && others.equal(w.seen) {
+		w.undisturbed++
+	}
 	w.asked.add(p.Requests)
 	w.live.add(p.Requests)
 	w.pods = append(w.pods, p)
 	p.wave = w
+}
+
+// trim ends the wave at its first replacement. To be called at the end of the trace.
+func (w *wave) trim() {
+	if i := slices.IndexFunc(w.pods, (*podRecord).isReplacement); i >= 0 {
+		w.pods = w.pods[:i]
+	}
+	for _, p := range w.pods {
+		p.inWave = true
+	}
 }
 
 // fits tells whether the pod has room beside all pods of the wave, ended or not.
@@ -84,7 +98,7 @@ func (w *wave) closedForm(m *machine, allocatable trace.Resources) (*ClosedForm,
 			return nil, "its pods have unequal requests"
 		}
 	}
-	if w.disturbed {
+	if w.undisturbed < len(w.pods) {
 		return nil, "what the scheduler saw on the node changed while it was bound"
 	}
 	room := tally(allocatable).minus(w.seen)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // ErrTruncated is returned (wrapped) when a trace ends without a RunEnded event: its run was killed, or the file was cut.
@@ -21,6 +22,7 @@ type Reader struct {
 	lines  *bufio.Scanner
 	line   int
 	header Header
+	last   time.Duration
 	ended  bool
 }
 
@@ -56,6 +58,7 @@ func NewReader(name string, r io.Reader) (*Reader, error) {
 func (t *Reader) Header() Header { return t.header }
 
 // Next returns the next event. At the end of a complete trace it returns io.EOF, at the end of any other an error that wraps ErrTruncated.
+// Any other error names the line that is not an event, or comes before its time, or could not be read. Nothing can be read after an error.
 func (t *Reader) Next() (Event, error) {
 	data, err := t.next()
 	if errors.Is(err, io.EOF) {
@@ -69,13 +72,28 @@ func (t *Reader) Next() (Event, error) {
 	}
 	var e Event
 	if err := json.Unmarshal(data, &e); err != nil {
-		if !t.lines.Scan() { // a last line that was cut in the middle
-			return Event{}, fmt.Errorf("%s:%d: %w", t.name, t.line, ErrTruncated)
-		}
-		return Event{}, fmt.Errorf("%s:%d: read event: %w", t.name, t.line, err)
+		return Event{}, t.refused(err)
 	}
-	t.ended = e.Kind == RunEnded
+	switch {
+	case e.Kind == "":
+		return Event{}, fmt.Errorf("%s:%d: not an event: it has no \"kind\"", t.name, t.line)
+	case e.T < t.last:
+		return Event{}, fmt.Errorf("%s:%d: time goes back from %v to %v: the lines are not in the order in which they were written", t.name, t.line, t.last, e.T)
+	}
+	t.last, t.ended = e.T, e.Kind == RunEnded
 	return e, nil
+}
+
+// refused explains why the current line is no event: it is the last one and was cut in the middle, or the file cannot be read on, or it is foreign.
+func (t *Reader) refused(cause error) error {
+	line := t.line
+	switch _, err := t.next(); {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s:%d: %w", t.name, line, ErrTruncated)
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s:%d: read event: %w", t.name, line, cause)
 }
 
 // next returns the next line that is not empty.

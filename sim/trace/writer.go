@@ -30,6 +30,7 @@ type Writer struct {
 	out   *bufio.Writer
 	enc   *json.Encoder
 	start time.Time
+	last  time.Duration
 	err   error
 	ended bool
 	taps  []func(Event)
@@ -61,7 +62,8 @@ func (w *Writer) Record(e Event) {
 	if w.ended {
 		return
 	}
-	e.T = time.Since(w.start)
+	w.last = max(w.last, time.Since(w.start)) // a start without a monotonic clock reading may lie in the future for a moment
+	e.T = w.last
 	if w.err == nil {
 		w.err = w.enc.Encode(e)
 	}

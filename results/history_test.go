@@ -1,0 +1,109 @@
+package results
+
+import (
+	"testing"
+
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// TestOnlyItsOwnMirrorClosesAGap: one of an earlier manifest, or of an earlier Node of that name, does not.
+func TestOnlyItsOwnMirrorClosesAGap(t *testing.T) {
+	for _, tt := range []struct {
+		name, hash, owner string
+		want              Span
+	}{
+		{"its own", "n1-hash", "n1-uid", Span{Duration: s(5)}},
+		{"of an earlier manifest", "older-hash", "n1-uid", Span{Duration: s(9), Censored: true}},
+		{"of an earlier node", "n1-hash", "older-uid", Span{Duration: s(9), Censored: true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newScript(t, "ungated", nil)
+			b.static("n1", proxy).register("n1", false).at(5).staleMirror("n1", tt.hash, tt.owner, proxy).at(9).end(trace.EndSettled)
+			check(t, "exposure", *analyzeBytes(t, b.bytes()).node(t, "n1-uid").Exposure, tt.want)
+		})
+	}
+}
+
+// TestDeletedMirrorHidesAgain: the scheduler no longer counts a mirror pod that was deleted.
+func TestDeletedMirrorHidesAgain(t *testing.T) {
+	b := newScript(t, "ungated", nil)
+	b.static("n1", proxy).register("n1", false).mirror("n1", proxy).pod("w1", web).pod("w2", web).pod("w3", web).pod("w4", web)
+	b.at(5).api(trace.Event{Kind: trace.PodDeleted, Node: "n1", Pod: "kube-system/kube-proxy-n1", UID: "mirror-of-n1-hash-n1-uid"})
+	b.at(7).bind("n1", "w1", "w2", "w3", "w4").cpu("n1", "w4").at(9).end(trace.EndSettled)
+	run := analyzeBytes(t, b.bytes())
+	check(t, "cause", run.rejection(t, "w4").Cause, CauseHiddenStaticPod)
+	check(t, "closed form", *run.node(t, "n1-uid").FirstWave.ClosedForm, ClosedForm{Bound: 4, Admitted: 3})
+}
+
+// TestLargerStaleMirrorHidesNothing: it does not make up for another static pod that has no mirror.
+func TestLargerStaleMirrorHidesNothing(t *testing.T) {
+	m := newMachine("n1")
+	m.mirrors["a"] = []*mirrorPod{{requests: trace.Resources{"cpu": 900}, from: moment{1, 1}, to: endOfTrace}}
+	statics := []*staticPod{{pod: "a", requests: trace.Resources{"cpu": 300}}, {pod: "b", requests: trace.Resources{"cpu": 500}}}
+	hidden := m.hidden(statics, moment{2, 2}, 0)
+	check(t, "cpu", hidden["cpu"], 500)
+	check(t, "pods", hidden[podsResource], 1)
+}
+
+// TestKubeletCountsWhatNobodyElseSees: a rejection that no static pod explains is laid to other pods, even if the API shows room for it.
+func TestKubeletCountsWhatNobodyElseSees(t *testing.T) {
+	b := newScript(t, "ungated", nil)
+	b.register("n1", false).pod("w1", web).at(1).bind("n1", "w1")
+	b.reject("n1", "w1", "cpu", 1000, 3500, 4000, "a-pod-that-terminates").at(2).end(trace.EndSettled)
+	check(t, "cause", analyzeBytes(t, b.bytes()).rejection(t, "w1").Cause, CauseOtherBoundPods)
+}
+
+// TestMirrorsBeforeTheReleaseMakeTheHold: a manifest that comes later is no part of it.
+func TestMirrorsBeforeTheReleaseMakeTheHold(t *testing.T) {
+	b := newScript(t, "gated", gate)
+	b.static("n1", proxy).register("n1", false, held).at(4).mirror("n1", proxy).at(5).condition("n1").at(6).taints("n1")
+	b.at(20).kubelet(trace.Event{Kind: trace.StaticPodStarted, Node: "n1", Pod: "kube-system/late-n1", UID: "late"})
+	b.at(25).api(trace.Event{Kind: trace.PodCreated, Node: "n1", Pod: "kube-system/late-n1", UID: "late-mirror",
+		PodInfo: &trace.PodInfo{Mirror: true, MirrorHash: "late", OwnerUID: "n1-uid"}})
+	n := analyzeBytes(t, b.at(30).end(trace.EndSettled).bytes()).node(t, "n1-uid")
+	check(t, "mirrors", *n.Hold.Mirrors, Span{Duration: s(4)})
+	check(t, "out of order", n.Hold.OutOfOrder, false)
+	check(t, "exposure to the late one", *n.Exposure, Span{Duration: s(5)})
+}
+
+// TestTerminatingPodIsReplaced: a ReplicaSet replaces a pod as soon as it terminates, which is no growth.
+func TestTerminatingPodIsReplaced(t *testing.T) {
+	l := newLedger(trace.Header{})
+	created := func(uid string) {
+		l.enter(trace.Event{Kind: trace.PodCreated, Pod: "default/" + uid, UID: uid, PodInfo: &trace.PodInfo{Owner: "ReplicaSet/web"}})
+	}
+	created("a")
+	created("b")
+	l.enter(trace.Event{Kind: trace.PodFailed, Pod: "default/a", UID: "a", Reason: "OutOfcpu"})
+	l.enter(trace.Event{Kind: trace.PodTerminating, Pod: "default/b", UID: "b"})
+	created("a2")
+	created("b2")
+	for uid, want := range map[string]bool{"a": false, "b": false, "a2": true, "b2": true} {
+		check(t, uid, l.pods[uid].isReplacement(), want)
+	}
+}
+
+// TestInferredStatics: without kubelets, a static pod ends with its node, and one with a new hash begins with its mirror.
+func TestInferredStatics(t *testing.T) {
+	b := newScript(t, "real", nil)
+	b.register("n1", false).at(2).mirror("n1", proxy)
+	b.at(10).api(trace.Event{Kind: trace.PodDeleted, Node: "n1", Pod: "kube-system/kube-proxy-n1", UID: "mirror-of-n1-hash-n1-uid"})
+	b.at(11).staleMirror("n1", "new-hash", "n1-uid", proxy)
+	b.at(20).api(trace.Event{Kind: trace.NodeDeleted, Node: "n1", NodeUID: "n1-uid"})
+	b.at(30).api(trace.Event{Kind: trace.NodeRegistered, Node: "n1", NodeUID: "second", NodeInfo: &trace.NodeInfo{Allocatable: four}})
+	b.taints("n1", notReady) // of the Node that is gone: late news from another watch
+	b.at(33).staleMirror("n1", "third-hash", "second", proxy).at(40).end(trace.EndSettled)
+	run := analyzeBytes(t, b.bytes())
+	check(t, "exposure of the first", *run.node(t, "n1-uid").Exposure, Span{Duration: s(2)})
+	check(t, "exposure of the second", *run.node(t, "second").Exposure, Span{Duration: s(3)})
+	check(t, "static pods of the second", run.node(t, "second").StaticPods, 1)
+}
+
+// TestLastMirrorIsOfANodeThatHasOne: a node without static pods has its mirrors complete at once, which is no delay.
+func TestLastMirrorIsOfANodeThatHasOne(t *testing.T) {
+	b := newScript(t, "ungated", nil)
+	b.static("n1", proxy).register("n1", false).at(5).mirror("n1", proxy).at(8).register("n2", false).at(9).end(trace.EndSettled)
+	run := analyzeBytes(t, b.bytes())
+	check(t, "last mirror", run.value(t, MetricLastMirror), 5)
+	check(t, "exposure of the node without", *run.node(t, "n2-uid").Exposure, Span{})
+}
