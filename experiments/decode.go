@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,14 @@ type position struct {
 
 func newDecoder(file string, files fs.FS) *decoder {
 	return &decoder{files: files, file: file, origins: map[*yaml.Node]string{}, positions: map[string]position{}}
+}
+
+// display is how errors name a file that the experiment file names.
+func (d *decoder) display(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(d.file), name)
 }
 
 // report adds a problem of a node in a file.
@@ -138,15 +147,14 @@ func (d *decoder) object(file string, n *yaml.Node, v reflect.Value, path *field
 	}
 	fields := map[string][]int{}
 	addFields(v.Type(), nil, fields)
-	d.entries(file, n, path, func(key *yaml.Node) *field.Path {
-		if _, ok := fields[key.Value]; !ok {
-			d.report(file, key, path.Child(key.Value), "unknown field%s", hint(key.Value, fields))
-			return nil
+	for _, e := range d.entries(file, n, path, func(key string) *field.Path { return path.Child(key) }) {
+		index, ok := fields[e.key.Value]
+		if !ok {
+			d.report(file, e.key, e.path, "unknown field%s", hint(e.key.Value, fields))
+			continue
 		}
-		return path.Child(key.Value)
-	}, func(key, value *yaml.Node, path *field.Path) {
-		d.decode(file, value, v.FieldByIndex(fields[key.Value]), path)
-	})
+		d.decode(file, e.value, v.FieldByIndex(index), e.path)
+	}
 }
 
 func (d *decoder) mapping(file string, n *yaml.Node, v reflect.Value, path *field.Path) {
@@ -155,16 +163,22 @@ func (d *decoder) mapping(file string, n *yaml.Node, v reflect.Value, path *fiel
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	d.entries(file, n, path, func(key *yaml.Node) *field.Path { return path.Key(key.Value) }, func(key, value *yaml.Node, path *field.Path) {
+	for _, e := range d.entries(file, n, path, path.Key) {
 		element := reflect.New(v.Type().Elem()).Elem()
-		d.decode(file, value, element, path)
-		v.SetMapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key()), element)
-	})
+		d.decode(file, e.value, element, e.path)
+		v.SetMapIndex(reflect.ValueOf(e.key.Value).Convert(v.Type().Key()), element)
+	}
 }
 
-// entries visits the entries of a map whose keys are right: pathOf gives the path of an entry, or nil to skip it.
-func (d *decoder) entries(file string, n *yaml.Node, path *field.Path, pathOf func(key *yaml.Node) *field.Path,
-	visit func(key, value *yaml.Node, path *field.Path)) {
+// entry is a key of a map, its value and its path.
+type entry struct {
+	key, value *yaml.Node
+	path       *field.Path
+}
+
+// entries are those of a map node whose keys are right; the others are reported.
+func (d *decoder) entries(file string, n *yaml.Node, path *field.Path, pathOf func(key string) *field.Path) []entry {
+	var entries []entry
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -173,14 +187,13 @@ func (d *decoder) entries(file string, n *yaml.Node, path *field.Path, pathOf fu
 			continue
 		}
 		if line, ok := lines[key.Value]; ok {
-			d.report(file, key, path.Child(key.Value), "duplicate field: it is set in line %d already", line)
+			d.report(file, key, pathOf(key.Value), "duplicate field: it is set in line %d already", line)
 			continue
 		}
 		lines[key.Value] = key.Line
-		if path := pathOf(key); path != nil {
-			visit(key, value, path)
-		}
+		entries = append(entries, entry{key, value, pathOf(key.Value)})
 	}
+	return entries
 }
 
 func (d *decoder) list(file string, n *yaml.Node, v reflect.Value, path *field.Path) {

@@ -17,8 +17,9 @@ const (
 
 // Experiment is one file: a simulated cluster, the arms that are compared in it, and the seeds that each arm is run with.
 type Experiment struct {
-	// TypeMeta holds apiVersion and kind: APIVersion and Kind.
-	metav1.TypeMeta `json:",inline"`
+	// APIVersion and Kind are always the constants of those names.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 	// Metadata names the experiment.
 	Metadata Metadata `json:"metadata"`
 	// Spec is everything else.

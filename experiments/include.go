@@ -122,6 +122,7 @@ func (d *decoder) includeManifest(file string, n *yaml.Node, path *field.Path, f
 	if data == nil {
 		return
 	}
+	name = d.display(name)
 	content, problem := parseYAML(name, data)
 	if problem != nil {
 		problem.Field = path.Child(to).String()
@@ -139,7 +140,7 @@ func (d *decoder) includeText(file string, n *yaml.Node, path *field.Path) {
 		return
 	}
 	content := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: strings.ToValidUTF8(string(data), "\uFFFD"), Line: 1}
-	d.origins[content] = name
+	d.origins[content] = d.display(name)
 	replace(n, "file", "manifest", content)
 }
 
@@ -154,6 +155,7 @@ func (d *decoder) includeCSV(file string, n *yaml.Node, path *field.Path) {
 	if column != nil {
 		header = column.Value
 	}
+	name = d.display(name)
 	values, errs := random.ParseCSV(data, header)
 	for _, err := range errs {
 		d.problems = append(d.problems, Problem{File: name, Line: err.Line, Field: path.String(), Message: err.Err.Error()})

@@ -24,7 +24,7 @@ func (e *BadInput) Error() string {
 
 // Problem is one thing that is wrong.
 type Problem struct {
-	// File is as the user named it, or as the experiment file does, relative to that file's folder. Empty when the problem is in no file.
+	// File is the experiment file as the user named it, or a file that it names. Empty when the problem is in no file.
 	File string
 	// Line counts from 1; 0 when the problem is about the whole file.
 	Line int

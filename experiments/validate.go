@@ -92,7 +92,7 @@ func (s *Spec) validateTimes(path *field.Path) field.ErrorList {
 	if limit < 0 {
 		errs = append(errs, field.Invalid(path.Child("timeLimit"), limit.String(), "must be more than 0s"))
 	}
-	if settle < 0 || settle >= limit {
+	if settle < 0 || limit > 0 && settle >= limit {
 		errs = append(errs, field.Invalid(path.Child("stop", "settle"), settle.String(),
 			fmt.Sprintf("must be more than 0s, and less than the time limit, %v", limit)))
 	}

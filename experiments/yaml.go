@@ -33,14 +33,39 @@ func parseYAML(file string, data []byte) (*yaml.Node, *Problem) {
 	} else if !errors.Is(err, io.EOF) {
 		return nil, syntaxProblem(file, data, err)
 	}
-	// Decoding into nothing in particular finds anchors that contain themselves or that multiply beyond measure, so that whoever walks the
-	// nodes need not. Its type errors, such as duplicate keys, are reported with their fields later.
-	var whole any
-	var types *yaml.TypeError
-	if err := doc.Decode(&whole); err != nil && !errors.As(err, &types) {
-		return nil, syntaxProblem(file, data, err)
+	if _, err := expandedSize(doc.Content[0], map[*yaml.Node]int{}); err != nil {
+		return nil, &Problem{File: file, Line: err.node.Line, Message: err.message}
 	}
 	return doc.Content[0], nil
+}
+
+// maxNodes bounds what the aliases of a file may expand to. The largest file of a sensible experiment has some 10,000 nodes; a file of
+// maxFileSize without aliases may have more, and is then refused as well.
+const maxNodes = 1_000_000
+
+// expandedSize counts the nodes of a tree with its aliases expanded, so that whoever walks the tree need not fear an anchor that contains itself,
+// or one that multiplies. Known sizes are kept by node; that of a node which is being counted is -1.
+func expandedSize(n *yaml.Node, known map[*yaml.Node]int) (int, *nodeError) {
+	n = resolve(n)
+	if size, ok := known[n]; ok {
+		if size < 0 {
+			return 0, &nodeError{n, fmt.Sprintf("the anchor %s contains itself", n.Anchor)}
+		}
+		return size, nil
+	}
+	known[n] = -1
+	total := 1
+	for _, child := range n.Content {
+		size, err := expandedSize(child, known)
+		if err != nil {
+			return 0, err
+		}
+		if total += size; total > maxNodes {
+			return 0, &nodeError{n, fmt.Sprintf("has more than %d values, aliases counted each time", maxNodes)}
+		}
+	}
+	known[n] = total
+	return total, nil
 }
 
 // yamlLine is where package yaml puts the line of a problem.

@@ -30,7 +30,8 @@ func (g *NodeGroup) NodeName(index int) string { return g.Name + "-" + strconv.I
 // FillReplicas is the number of replicas that w.Fill stands for: the pods that fit on each node of the workload's groups at their final size,
 // summed. FillAllocatable counts against the nodes' allocatable; FillFree first takes off what the group's static pods, the DaemonSets among
 // the workloads and, withCheck, the mirror-pod check request. Workloads of other kinds are not taken off. An experiment counts the check in
-// every arm as soon as one arm has it, so that its arms ask for the same room. c must be valid and have its defaults.
+// every arm as soon as one arm has it, so that its arms ask for the same room. No pod at all, or more than MaxPods, is an error.
+// c must be valid and have its defaults.
 func (c *Cluster) FillReplicas(w *Workload, withCheck bool) (int32, error) {
 	pod, err := w.Pod()
 	if err != nil {
@@ -50,6 +51,9 @@ func (c *Cluster) FillReplicas(w *Workload, withCheck bool) (int32, error) {
 			}
 		}
 		total += int64(g.FinalSize()) * fit(Amounts(g.Allocatable), taken, each)
+	}
+	if total == 0 {
+		return 0, fmt.Errorf("workload %s: not one of its pods fits on a node: make the nodes larger, or the requests smaller", w.Name)
 	}
 	if total > MaxPods {
 		return 0, fmt.Errorf("workload %s: fill makes %d pods; Kubernetes supports at most %d", w.Name, total, MaxPods)

@@ -196,9 +196,11 @@ func (v *validator) machine(g *NodeGroup, path *field.Path) {
 		}
 	}
 	v.resources(g.Capacity, path.Child("capacity"))
-	v.resources(g.Allocatable, path.Child("allocatable"))
-	for _, name := range slices.Sorted(maps.Keys(g.Allocatable)) {
-		allocatable, capacity := g.Allocatable[name], g.Capacity[name]
+	own := maps.Clone(g.Allocatable) // what it does not have from Capacity
+	maps.DeleteFunc(own, func(name corev1.ResourceName, q resource.Quantity) bool { return q.Cmp(g.Capacity[name]) == 0 })
+	v.resources(own, path.Child("allocatable"))
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		allocatable, capacity := own[name], g.Capacity[name]
 		if allocatable.Cmp(capacity) > 0 {
 			v.invalid(path.Child("allocatable").Key(string(name)), allocatable.String(), "must not be more than the capacity, %s", capacity.String())
 		}
@@ -309,7 +311,7 @@ func (v *validator) staticPods(g *NodeGroup, path *field.Path) {
 		sum = plus(sum, podAmounts(pod))
 	}
 	if len(g.StaticPods) > 1 {
-		v.fits(g, sum, "the static pods", path)
+		v.fits(g, sum, "the static pods of a node request", path)
 	}
 }
 
@@ -342,7 +344,7 @@ func (v *validator) staticPod(g *NodeGroup, s *StaticPod, path *field.Path) *cor
 	} else {
 		v.check(path.Child("metadata", "name"), pod.Name, validation.IsDNS1123Subdomain(pod.Name))
 	}
-	v.fits(g, podAmounts(pod), "the static pod", path)
+	v.fits(g, podAmounts(pod), "the static pod requests", path)
 	return pod
 }
 
@@ -375,7 +377,7 @@ func (v *validator) fits(g *NodeGroup, asked trace.Resources, what string, path 
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		room, known := allocatable[name]
 		if known && asked[name] > room {
-			v.invalid(path, amount(name, asked[name]), "%s of a node request more %s than its allocatable, %s: make the node larger or the requests smaller",
+			v.invalid(path, amount(name, asked[name]), "%s more %s than the node's allocatable, %s: make the node larger, or the requests smaller",
 				what, name, amount(name, room))
 		}
 	}
@@ -450,7 +452,9 @@ func (g *NodeGroup) everyStaticPod() []*StaticPod {
 func (g *NodeGroup) fileNames() []string {
 	var names []string
 	for _, s := range g.everyStaticPod() {
-		names = append(names, s.FileName)
+		if s.FileName != "" {
+			names = append(names, s.FileName)
+		}
 	}
 	return names
 }
@@ -458,7 +462,7 @@ func (g *NodeGroup) fileNames() []string {
 func (g *NodeGroup) staticPodNames() []string {
 	var names []string
 	for _, s := range g.everyStaticPod() {
-		if pod, err := s.Pod(); err == nil {
+		if pod, err := s.Pod(); err == nil && pod.Name != "" {
 			names = append(names, pod.Name)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,7 +118,7 @@ func (v *validator) replicas(w *Workload, path *field.Path) {
 	}
 }
 
-// fill checks that Fill gives a number, with what the node groups are so far known to have.
+// fill checks that Fill gives a number.
 func (v *validator) fill(w *Workload, path *field.Path) {
 	if fills := []Fill{FillAllocatable, FillFree}; !slices.Contains(fills, w.Fill) {
 		v.add(field.NotSupported(path, w.Fill, fills))
@@ -141,24 +140,12 @@ func (v *validator) fill(w *Workload, path *field.Path) {
 		v.invalid(path, w.Fill, "the pods request nothing, so any number of them fits: give them requests, or set replicas")
 		return
 	}
-	if replicas, err := v.cluster.FillReplicas(w, true); err == nil && replicas == 0 {
-		v.invalid(path, w.Fill, "not one of these pods fits on a node of %s", v.targetNames(w))
-	} else if err != nil && !v.failed() {
+	if len(v.errs) > 0 {
+		return // a number derived from what is wrong is not worth an error of its own
+	}
+	if _, err := v.cluster.FillReplicas(w, false); err != nil {
 		v.invalid(path, w.Fill, "%v", err)
 	}
-}
-
-// failed tells whether anything is wrong so far: derived numbers are then not worth an error of their own.
-func (v *validator) failed() bool { return len(v.errs) > 0 }
-
-func (v *validator) targetNames(w *Workload) string {
-	var names []string
-	for i := range v.cluster.NodeGroups {
-		if g := &v.cluster.NodeGroups[i]; w.targets(g) {
-			names = append(names, g.Name)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 func (v *validator) pinTo(w *Workload, path *field.Path) {

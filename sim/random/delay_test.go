@@ -161,7 +161,7 @@ func TestValidate(t *testing.T) {
 		`{lognormal: {median: 0s, sigma: -1}}`:                      {`delay.lognormal.median`, `delay.lognormal.sigma: Invalid value: -1`},
 		`{exponential: {}}`:                                         {`delay.exponential.mean`},
 		`{weibull: {scale: 1s}}`:                                    {`delay.weibull.shape: Invalid value: 0: must be a positive number`},
-		`{empirical: {}}`:                                           {`delay.empirical.values: Required value`},
+		`{empirical: {}}`:                                           {`delay.empirical: Required value`},
 		`{empirical: {values: [2s, 1s, -1s]}}`:                      {`delay.empirical.values[1]`, `delay.empirical.values[2]`, `delay.empirical.values[2]`},
 		`{preset: kubelet-2.0}`:                                     {`delay.preset: Unsupported value: "kubelet-2.0": supported values: "kubelet-1.21"`},
 		`{preset: kubelet-1.22-1.31}`:                               nil,

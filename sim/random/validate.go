@@ -58,10 +58,10 @@ func (w WeibullDelay) validate(path *field.Path) field.ErrorList {
 }
 
 func (e EmpiricalDelay) validate(path *field.Path) field.ErrorList {
-	path = path.Child("values")
 	if len(e.Values) == 0 {
-		return field.ErrorList{field.Required(path, "give measured values, or a file of them")}
+		return field.ErrorList{field.Required(path, "set values, or a file of them")}
 	}
+	path = path.Child("values")
 	var errs field.ErrorList
 	for i, v := range e.Values {
 		errs = append(errs, notNegative(v, path.Index(i))...)
