@@ -1,35 +1,62 @@
+// Command mirrorgap reproduces the race between static pods and the scheduler on a real control plane with simulated nodes, with and without a
+// readiness gate, and measures it.
 package main
 
 import (
-	_ "github.com/google/go-cmp/cmp"
-	_ "github.com/onsi/ginkgo/v2"
-	_ "github.com/onsi/gomega"
-	_ "github.com/spf13/cobra"
-	_ "go.yaml.in/yaml/v3"
-	_ "golang.org/x/term"
-	_ "gonum.org/v1/gonum/stat/distuv"
-	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	_ "k8s.io/kubernetes/pkg/controller/daemon"
-	_ "k8s.io/kubernetes/pkg/controller/deployment"
-	_ "k8s.io/kubernetes/pkg/controller/job"
-	_ "k8s.io/kubernetes/pkg/controller/namespace"
-	_ "k8s.io/kubernetes/pkg/controller/nodelifecycle"
-	_ "k8s.io/kubernetes/pkg/controller/podgc"
-	_ "k8s.io/kubernetes/pkg/controller/replicaset"
-	_ "k8s.io/kubernetes/pkg/controller/tainteviction"
-	_ "k8s.io/kubernetes/pkg/kubelet/config"
-	_ "k8s.io/kubernetes/pkg/kubelet/lifecycle"
-	_ "sigs.k8s.io/controller-runtime"
-	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
-	_ "sigs.k8s.io/kwok/kustomize/stage/node/fast"
-	_ "sigs.k8s.io/kwok/pkg/kwok/controllers"
-	_ "sigs.k8s.io/kwok/pkg/kwok/server"
-	_ "sigs.k8s.io/yaml"
+	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
+	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
+)
+
+// Exit codes. They are part of the interface: see docs/cli.md.
+const (
+	exitOK = 0
+	// exitBadInput: the command line or a file is wrong; nothing was run.
+	exitBadInput = 2
+	// exitInconclusive: a run did not settle, so its figures are lower bounds.
+	exitInconclusive = 3
+	// exitError: a run failed; what it recorded is kept.
+	exitError = 4
+	// exitInterrupted: Ctrl-C or SIGTERM, as a shell reports it.
+	exitInterrupted = 130
 )
 
 func main() {
 	live.DispatchTool(os.Args)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newCommand().ExecuteContext(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "mirrorgap: %v\n", err)
+	}
+	os.Exit(exitCode(err, interrupted))
+}
+
+// errNotSettled is returned by commands that made runs of which one ended by its time limit.
+var errNotSettled = errors.New("a run did not settle before its time limit, so its figures are lower bounds (timeLimit and stop in the experiment)")
+
+// usageError marks a wrong command line.
+type usageError struct{ error }
+
+func exitCode(err error, interrupted bool) int {
+	var bad *experiments.BadInput
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &bad), errors.As(err, &usage):
+		return exitBadInput
+	case errors.Is(err, errNotSettled):
+		return exitInconclusive
+	case interrupted:
+		return exitInterrupted
+	}
+	return exitError
 }

@@ -28,10 +28,9 @@ type Scheduler struct {
 	rest   *rest.Config
 }
 
-// NewScheduler makes kube-scheduler. configuration is the content of a KubeSchedulerConfiguration file, empty for the defaults; a client QPS or
-// burst set in spec wins over the file's clientConnection.
-func NewScheduler(access sim.Access, spec sim.Scheduler, configuration []byte) (*Scheduler, error) {
-	config, err := LoadSchedulerConfiguration(configuration)
+// NewScheduler makes kube-scheduler. A client QPS or burst set in spec wins over the configuration's clientConnection.
+func NewScheduler(access sim.Access, spec sim.Scheduler) (*Scheduler, error) {
+	config, err := LoadSchedulerConfiguration(spec.Config)
 	if err != nil {
 		return nil, err
 	}

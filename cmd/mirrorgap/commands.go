@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mirrorgap/mirrorgap/checker"
+	"github.com/mirrorgap/mirrorgap/controllers"
+	"github.com/mirrorgap/mirrorgap/experiments"
+	"github.com/mirrorgap/mirrorgap/experiments/library"
+	"github.com/mirrorgap/mirrorgap/experiments/runner"
+)
+
+// defaultExperiment is the published recipe.
+const defaultExperiment = "scale-up-3-to-20"
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mirrorgap",
+		Short: "Reproduce, measure and close the race between static pods and the scheduler",
+		Long: `mirrorgap scales up simulated nodes under a real control plane, and measures the pods that fail with OutOfcpu because the scheduler has not
+seen the nodes' static pods yet, with and without a readiness gate.
+
+Exit codes: 0 done, 2 bad input, 3 a run did not settle, 4 a run failed, 130 interrupted.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(runCommand(), upCommand(), listCommand(), validateCommand(), versionCommand(),
+		controllers.NewCommand(), checker.NewCommand())
+	return root
+}
+
+// args makes a wrong number of arguments a usage error.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, list []string) error {
+		if err := check(cmd, list); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// load finds an experiment by the name of an embedded one, or by the path of a file; without an argument it is the default one.
+func load(arguments []string) (*experiments.Experiment, error) {
+	if len(arguments) == 0 {
+		return library.Get(defaultExperiment)
+	}
+	name := arguments[0]
+	if slices.Contains(library.List(), name) {
+		return library.Get(name)
+	}
+	if _, err := fs.Stat(os.DirFS("."), name); err != nil && !strings.ContainsAny(name, "./\\") {
+		return nil, usageError{fmt.Errorf("there is no experiment and no file %q: mirrorgap list shows the experiments", name)}
+	}
+	return experiments.Load(name)
+}
+
+func listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the experiments that come with mirrorgap",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for _, name := range library.List() {
+				e, err := library.Get(name)
+				if err != nil {
+					return err
+				}
+				first, _, _ := strings.Cut(e.Spec.Description, "\n")
+				fmt.Fprintf(table, "%s\t%s\n", name, first)
+			}
+			return table.Flush()
+		},
+	}
+}
+
+func validateCommand() *cobra.Command {
+	var print bool
+	cmd := &cobra.Command{
+		Use:   "validate NAME|FILE",
+		Short: "Check an experiment without running it",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, arguments []string) error {
+			e, err := load(arguments)
+			if err != nil {
+				return err
+			}
+			if err := runner.Check(e); err != nil {
+				return err
+			}
+			if !print {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d arms × %d seeds\n", e.Metadata.Name, len(e.Spec.Arms), len(e.Spec.Seeds))
+				return nil
+			}
+			resolved, err := e.YAML()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(resolved)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&print, "print", false, "print the experiment with all defaults set and all files inline")
+	return cmd
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of mirrorgap and of everything that it runs",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			versions := runner.Versions()
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			for _, name := range sortedNames(versions) {
+				fmt.Fprintf(table, "%s\t%s\n", name, versions[name])
+			}
+			return table.Flush()
+		},
+	}
+}
+
+// sortedNames lists mirrorgap first, then the others by name.
+func sortedNames(versions map[string]string) []string {
+	var names []string
+	for name := range versions {
+		if name != "mirrorgap" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return append([]string{"mirrorgap"}, names...)
+}

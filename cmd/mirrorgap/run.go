@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mirrorgap/mirrorgap/experiments"
+	"github.com/mirrorgap/mirrorgap/experiments/runner"
+	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/sim"
+	"github.com/mirrorgap/mirrorgap/sim/engine/live"
+)
+
+const kubeconfigFile = "kubeconfig"
+
+func runCommand() *cobra.Command {
+	var out, arm string
+	cmd := &cobra.Command{
+		Use:   "run [NAME|FILE]",
+		Short: "Make the runs of an experiment and show what happened (default: " + defaultExperiment + ")",
+		Args:  args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, arguments []string) error {
+			e, err := loadArm(arguments, arm)
+			if err != nil {
+				return err
+			}
+			shown := newProgress(cmd.ErrOrStderr())
+			summary, err := runner.Run(cmd.Context(), e, runner.Options{Dir: folder(out, e), Progress: shown.show})
+			shown.done()
+			if summary != nil {
+				if err := report(cmd.OutOrStdout(), summary, folder(out, e)); err != nil {
+					return err
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return settled(summary)
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "results `folder`; it must be empty or not exist (default out/<experiment>-<time>)")
+	cmd.Flags().StringVar(&arm, "arm", "", "run only the arm of that `name`")
+	return cmd
+}
+
+func report(w io.Writer, summary *results.Summary, dir string) error {
+	if err := results.Table(w, summary, runner.TableWidth); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nresults: %s\n", dir)
+	return err
+}
+
+// settled is errNotSettled unless every run settled.
+func settled(summary *results.Summary) error {
+	for _, arm := range summary.Arms {
+		for _, r := range arm.Runs {
+			if !r.Settled {
+				return errNotSettled
+			}
+		}
+	}
+	return nil
+}
+
+func upCommand() *cobra.Command {
+	var out, arm string
+	var seed uint64
+	var pause bool
+	cmd := &cobra.Command{
+		Use:   "up [NAME|FILE]",
+		Short: "Start the simulated cluster of an experiment and keep it until Ctrl-C, to look at with kubectl",
+		Long: `Start the simulated cluster of one arm of an experiment, play its scale-up, and keep it until Ctrl-C.
+
+The path of a kubeconfig is printed as soon as the API serves, before the first node joins. Without kubectl at hand, mirrorgap kubectl is one.`,
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, arguments []string) error {
+			e, err := loadArm(arguments, arm)
+			if err != nil {
+				return err
+			}
+			e.Spec.Arms = e.Spec.Arms[len(e.Spec.Arms)-1:]
+			if cmd.Flags().Changed("seed") {
+				e.Spec.Seeds = experiments.Seeds{seed}
+			}
+			e.Spec.Seeds = e.Spec.Seeds[:1]
+			return up(cmd, e, folder(out, e), pause)
+		},
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "", "`folder` for kubeconfig, trace and logs; it must be empty or not exist (default out/<experiment>-<time>)")
+	cmd.Flags().StringVar(&arm, "arm", "", "the arm of that `name` (default: the last one)")
+	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed (default: the experiment's first)")
+	cmd.Flags().BoolVar(&pause, "pause", false, "wait for Enter before the scale-up")
+	return cmd
+}
+
+func up(cmd *cobra.Command, e *experiments.Experiment, dir string, pause bool) error {
+	shown := newProgress(cmd.ErrOrStderr())
+	options := runner.Options{
+		Dir:      dir,
+		Progress: shown.show,
+		Hold: func(runDir string, engine *live.Engine) error {
+			path, err := writeKubeconfig(runDir, engine)
+			if err != nil {
+				return err
+			}
+			shown.done()
+			fmt.Fprintf(cmd.OutOrStdout(), "export KUBECONFIG=%s\n", path)
+			fmt.Fprintln(cmd.ErrOrStderr(), "The cluster runs until Ctrl-C.")
+			return nil
+		},
+	}
+	if pause {
+		options.BeforeScaleUp = func(ctx context.Context) error {
+			shown.done()
+			fmt.Fprintln(cmd.ErrOrStderr(), "The initial nodes are up and the workloads placed. Press Enter for the scale-up.")
+			return readLine(ctx, cmd.InOrStdin())
+		}
+	}
+	_, err := runner.Run(cmd.Context(), e, options)
+	shown.done()
+	if errors.Is(err, context.Canceled) && cmd.Context().Err() != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "The cluster is gone. Its trace: %s\n", dir)
+		return nil // Ctrl-C is how it is meant to end
+	}
+	return err
+}
+
+func writeKubeconfig(dir string, engine *live.Engine) (string, error) {
+	data, err := engine.Kubeconfig("admin", sim.Masters)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(filepath.Join(dir, kubeconfigFile))
+	if err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return "", fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return path, nil
+}
+
+// readLine waits for a line, or for the end of the input, or of ctx.
+func readLine(ctx context.Context, in io.Reader) error {
+	read := make(chan struct{})
+	go func() {
+		_, _ = bufio.NewReader(in).ReadString('\n') // the end of the input counts as Enter
+		close(read)
+	}()
+	select {
+	case <-read:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// loadArm loads an experiment and, if a name is given, leaves it that arm only.
+func loadArm(arguments []string, name string) (*experiments.Experiment, error) {
+	e, err := load(arguments)
+	if err != nil || name == "" {
+		return e, err
+	}
+	var names []string
+	for _, arm := range e.Spec.Arms {
+		if arm.Name == name {
+			e.Spec.Arms = []experiments.Arm{arm}
+			return e, nil
+		}
+		names = append(names, arm.Name)
+	}
+	return nil, usageError{fmt.Errorf("experiment %s has no arm %q; it has %q", e.Metadata.Name, name, names)}
+}
+
+// started names results folders; it is fixed so that all of a command's output goes to one.
+var started = time.Now()
+
+// folder is the results folder: the named one, or one below out/ after the experiment and the time.
+func folder(named string, e *experiments.Experiment) string {
+	if named != "" {
+		return named
+	}
+	return filepath.Join("out", e.Metadata.Name+"-"+started.Format("20060102-150405"))
+}

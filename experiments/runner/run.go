@@ -1,0 +1,350 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mirrorgap/mirrorgap/experiments"
+	"github.com/mirrorgap/mirrorgap/kwokconfigs"
+	"github.com/mirrorgap/mirrorgap/sim"
+	"github.com/mirrorgap/mirrorgap/sim/control"
+	"github.com/mirrorgap/mirrorgap/sim/engine/live"
+	"github.com/mirrorgap/mirrorgap/sim/fleet"
+	"github.com/mirrorgap/mirrorgap/sim/gate"
+	"github.com/mirrorgap/mirrorgap/sim/kubelet"
+	"github.com/mirrorgap/mirrorgap/sim/random"
+	"github.com/mirrorgap/mirrorgap/sim/recorder"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+	"github.com/mirrorgap/mirrorgap/sim/workload"
+)
+
+const (
+	// placedQuiet is how long nothing may happen after the workloads were placed on the initial nodes before the scale-up begins.
+	placedQuiet = 2 * time.Second
+	// tick is the period of progress reports and of flushing the trace.
+	tick = time.Second
+)
+
+// errTimeLimit is the cause of a run's end by its time limit.
+var errTimeLimit = errors.New("the experiment's time limit was reached before the run settled")
+
+// run is one run of an experiment while it takes place: an arm with a seed, on a control plane of its own.
+type run struct {
+	experiment *experiments.Experiment
+	arm        experiments.Arm
+	seed       random.Seed
+	dir        string
+	options    *Options
+	// number and of count the runs of the experiment, from 1.
+	number, of int
+
+	gate   *gate.Gate // nil in an arm without it
+	start  time.Time
+	trace  *trace.Writer
+	status *status
+	engine *live.Engine
+	crew   *crew
+	fleet  *fleet.Fleet
+}
+
+// execute makes the run and writes its trace. The error is nil when the run settled or its time was up; the trace says which.
+func (r *run) execute(ctx context.Context) (err error) {
+	logs := filepath.Join(r.dir, "logs")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return fmt.Errorf("make the run's folder: %w", err)
+	}
+	restore, err := redirectLogs(logs)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	if err := r.prepareGate(); err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(r.dir, traceFile))
+	if err != nil {
+		return fmt.Errorf("create trace: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := r.openTrace(file); err != nil {
+		return err
+	}
+	err = r.play(ctx, logs)
+	r.trace.Record(ending(ctx, err))
+	if errors.Is(err, errTimeLimit) {
+		err = nil
+	}
+	return errors.Join(err, r.trace.Flush())
+}
+
+// prepareGate makes the gate of a gated arm.
+func (r *run) prepareGate() (err error) {
+	if r.arm.Gate {
+		r.gate, err = gate.New(&r.experiment.Spec.Gate, r.arm.LeaveOut)
+	}
+	return err
+}
+
+func (r *run) openTrace(file *os.File) (err error) {
+	r.start = time.Now()
+	header := trace.Header{
+		Experiment: r.experiment.Metadata.Name,
+		Arm:        r.arm.Name,
+		Seed:       uint64(r.seed),
+		Engine:     string(r.experiment.Spec.Engine),
+		Start:      r.start.UTC(),
+		Versions:   Versions(),
+		Machine:    machine(),
+	}
+	if r.gate != nil {
+		header.Gate = r.gate.Trace()
+	}
+	r.status = newStatus(header.Gate)
+	if r.trace, err = trace.NewWriter(file, header); err != nil {
+		return err
+	}
+	r.trace.Tap(r.status.apply)
+	return nil
+}
+
+// ending is the last event of a trace, from how play ended.
+func ending(ctx context.Context, err error) trace.Event {
+	e := trace.Event{Kind: trace.RunEnded, Source: trace.SourceRun, Reason: trace.EndSettled}
+	switch {
+	case err == nil:
+		return e
+	case errors.Is(err, errTimeLimit):
+		e.Reason = trace.EndTimeLimit
+	case ctx.Err() != nil:
+		e.Reason = trace.EndInterrupted
+	default:
+		e.Reason = trace.EndError
+	}
+	e.Message = err.Error()
+	return e
+}
+
+// play starts the cluster, takes it through the phases of the experiment, and stops it.
+func (r *run) play(ctx context.Context, logs string) (err error) {
+	r.engine, err = live.Start(ctx, live.Options{LogDir: logs, Binary: r.options.Binary, APIServerFlags: r.experiment.Spec.ControlPlane.APIServerFlags})
+	if err != nil {
+		return err
+	}
+	r.crew = newCrew(ctx, logs, r.trace)
+	defer func() {
+		r.crew.dismiss()
+		err = errors.Join(err, r.engine.Stop())
+	}()
+	r.crew.watch("control plane", r.engine.Watch)
+	r.crew.watch("trace", r.flushRegularly)
+
+	limited, cancel := r.limit()
+	defer cancel()
+	if err := r.phases(limited, logs); err != nil {
+		// What ended the context says more than the call that noticed: a dead API server shows as a refused connection anywhere.
+		if cause := context.Cause(limited); cause != nil {
+			return cause
+		}
+		return err
+	}
+	return nil
+}
+
+// limit is the crew's context with the time limit, which a held run does not have.
+func (r *run) limit() (context.Context, context.CancelFunc) {
+	if r.options.Hold != nil {
+		return context.WithCancel(r.crew.ctx)
+	}
+	return context.WithTimeoutCause(r.crew.ctx, r.experiment.Spec.TimeLimit.Duration, errTimeLimit)
+}
+
+func (r *run) phases(ctx context.Context, logs string) error {
+	if err := r.startComponents(ctx, logs); err != nil {
+		return err
+	}
+	r.enter(trace.PhaseInitial)
+	if err := r.fleet.Initial(ctx); err != nil {
+		return err
+	}
+	if err := r.status.wait(ctx, 0, (*status).established); err != nil {
+		return err
+	}
+	r.enter(trace.PhaseWorkload)
+	if err := r.createWorkloads(ctx); err != nil {
+		return err
+	}
+	if err := r.status.wait(ctx, placedQuiet, (*status).placed); err != nil {
+		return err
+	}
+	if r.options.BeforeScaleUp != nil {
+		if err := r.options.BeforeScaleUp(ctx); err != nil {
+			return err
+		}
+	}
+	r.enter(trace.PhaseScaleUp)
+	if err := r.fleet.Grow(ctx); err != nil {
+		return err
+	}
+	return r.finish(ctx)
+}
+
+// finish waits for the end: that the run settles, or for somebody who holds the cluster to let it go.
+func (r *run) finish(ctx context.Context) error {
+	if r.options.Hold != nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return r.status.wait(ctx, r.experiment.Spec.Stop.Settle.Duration, (*status).settled)
+}
+
+func (r *run) enter(phase string) {
+	r.trace.Record(trace.Event{Kind: trace.Phase, Source: trace.SourceRun, Message: phase})
+}
+
+// startComponents starts the recorder first, so that the trace misses nothing, and the nodes' kubelets last.
+func (r *run) startComponents(ctx context.Context, logs string) error {
+	admin, err := r.engine.ConfigFor("mirrorgap", sim.Masters)
+	if err != nil {
+		return err
+	}
+	record, err := recorder.New(admin, r.trace, gate.IsCheck)
+	if err != nil {
+		return err
+	}
+	if err := r.crew.start(record); err != nil {
+		return err
+	}
+	select {
+	case <-record.Synced():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := gate.InstallAPI(ctx, admin); err != nil {
+		return err
+	}
+	if err := r.startControlPlane(logs); err != nil {
+		return err
+	}
+	if r.gate != nil {
+		if err := r.gate.Install(ctx, admin); err != nil {
+			return err
+		}
+	}
+	if r.options.Hold != nil {
+		if err := r.options.Hold(r.dir, r.engine); err != nil {
+			return err
+		}
+	}
+	return r.startKubelets(logs)
+}
+
+func (r *run) startControlPlane(logs string) error {
+	spec := &r.experiment.Spec.ControlPlane
+	scheduler, err := control.NewScheduler(r.engine, spec.Scheduler)
+	if err != nil {
+		return err
+	}
+	stages, err := kwokconfigs.Stages()
+	if err != nil {
+		return err
+	}
+	kwok, err := control.NewKWOK(r.engine, stages, filepath.Join(logs, containerLogs))
+	if err != nil {
+		return err
+	}
+	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager), kwok}
+	if r.gate != nil {
+		controller, err := r.gate.Controller(r.engine, spec.ReadinessController)
+		if err != nil {
+			return err
+		}
+		if controller != nil {
+			components = append(components, controller)
+		}
+	}
+	for _, c := range components {
+		if err := r.crew.start(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) startKubelets(logs string) error {
+	access, err := r.engine.ConfigFor("kubelets", sim.Masters)
+	if err != nil {
+		return err
+	}
+	checks := gate.NewChecks(&r.experiment.Spec.Gate.Check, access, r.seed, r.trace)
+	kubelets, err := kubelet.New(kubelet.Config{
+		Seed:     r.seed,
+		Access:   access,
+		Recorder: r.trace,
+		Programs: checks.Program,
+		LogDir:   filepath.Join(logs, containerLogs),
+	})
+	if err != nil {
+		return err
+	}
+	config := fleet.Config{Groups: r.experiment.Spec.NodeGroups, Seed: r.seed, Kubelets: kubelets, Access: access}
+	if r.gate != nil {
+		config.Taint = r.gate.Taint()
+	}
+	if r.fleet, err = fleet.New(config); err != nil {
+		return err
+	}
+	return r.crew.start(kubelets)
+}
+
+func (r *run) createWorkloads(ctx context.Context) error {
+	cluster := &r.experiment.Spec.Cluster
+	workloads := make([]sim.Workload, len(cluster.Workloads))
+	for i := range workloads {
+		workloads[i] = cluster.Workloads[i]
+		if workloads[i].Fill == "" {
+			continue
+		}
+		replicas, err := cluster.FillReplicas(&workloads[i], r.experiment.Gated())
+		if err != nil {
+			return err
+		}
+		workloads[i].Replicas = &replicas
+	}
+	cfg, err := r.engine.ConfigFor("workloads", sim.Masters)
+	if err != nil {
+		return err
+	}
+	creator, err := workload.NewCreator(cfg)
+	if err != nil {
+		return err
+	}
+	return creator.Create(ctx, workloads)
+}
+
+// flushRegularly keeps the file close behind the run, and ends the run when it cannot be written, on a full disk say.
+func (r *run) flushRegularly(ctx context.Context) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := r.trace.Flush(); err != nil {
+				return err
+			}
+			if r.options.Progress != nil {
+				r.options.Progress(r.progress())
+			}
+		}
+	}
+}
+
+func (r *run) progress() Progress {
+	phase, state := r.status.describe()
+	return Progress{Run: r.number, Runs: r.of, Arm: r.arm.Name, Seed: uint64(r.seed), Elapsed: time.Since(r.start), Phase: phase, State: state}
+}

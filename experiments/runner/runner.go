@@ -1,0 +1,175 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mirrorgap/mirrorgap/experiments"
+	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/sim/control"
+	"github.com/mirrorgap/mirrorgap/sim/engine/live"
+	"github.com/mirrorgap/mirrorgap/sim/kubelet"
+	"github.com/mirrorgap/mirrorgap/sim/random"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// Names in a results folder.
+const (
+	experimentFile = "experiment.yaml"
+	tableFile      = "summary.txt"
+	traceFile      = "trace.jsonl"
+	containerLogs  = "containers"
+	// TableWidth is the width of the table in summary.txt, in columns.
+	TableWidth = 80
+)
+
+// Options configure the making of runs.
+type Options struct {
+	// Dir is the results folder. It is made; when it exists it must be empty.
+	Dir string
+	// Binary is the multi-call binary that serves as etcd and kube-apiserver (see live.Options). Default: the running executable.
+	Binary string
+	// Progress is called about once a second while a run takes place. Nil: not.
+	Progress func(Progress)
+	// BeforeScaleUp, if set, is called once the workloads are placed; the scale-up begins when it returns.
+	BeforeScaleUp func(context.Context) error
+	// Hold, if set, keeps the cluster after the scale-up until ctx ends, without a time limit. It is called with the run's folder once the API
+	// is there and before the first node.
+	Hold func(dir string, engine *live.Engine) error
+}
+
+// Progress says how far an experiment is.
+type Progress struct {
+	// Run and Runs count the runs from 1.
+	Run, Runs int
+	Arm       string
+	Seed      uint64
+	// Elapsed is the time since the run's control plane was ready.
+	Elapsed time.Duration
+	// Phase is the phase of the run, one of the trace.Phase constants, empty before the first.
+	Phase string
+	// State is the cluster in one line.
+	State string
+}
+
+// Run makes all runs of an experiment, one after another, and writes the results folder. When a run fails or ctx ends, the summary of the runs so
+// far, the failed one included, is written and returned together with the error.
+func Run(ctx context.Context, e *experiments.Experiment, options Options) (*results.Summary, error) {
+	if err := prepare(e, options.Dir); err != nil {
+		return nil, err
+	}
+	var done []*results.Run
+	runs := e.Runs()
+	for i, next := range runs {
+		r := &run{experiment: e, arm: next.Arm, seed: random.Seed(next.Seed), options: &options, number: i + 1, of: len(runs)}
+		r.dir = filepath.Join(options.Dir, next.Arm.Name, fmt.Sprintf("seed-%d", next.Seed))
+		failed := r.execute(ctx)
+		result, err := evaluate(r.dir)
+		if err != nil {
+			return nil, errors.Join(failed, err)
+		}
+		done = append(done, result)
+		if failed != nil {
+			summary, err := summarize(options.Dir, done)
+			return summary, errors.Join(fmt.Errorf("arm %s, seed %d: %w", next.Arm.Name, next.Seed, failed), err)
+		}
+	}
+	return summarize(options.Dir, done)
+}
+
+// prepare makes the results folder and checks what would otherwise be found out after minutes.
+func prepare(e *experiments.Experiment, dir string) error {
+	if err := Check(e); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return badInput("results folder: %v", err)
+	case len(entries) > 0:
+		return badInput("results folder %s is in use: name another with --out, or remove it", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return badInput("make results folder: %v", err)
+	}
+	resolved, err := e.YAML()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, experimentFile), resolved, 0o644); err != nil {
+		return fmt.Errorf("write the resolved experiment: %w", err)
+	}
+	return nil
+}
+
+// Check asks the kubelet's own decoder and kube-scheduler's about what the experiment gives them.
+func Check(e *experiments.Experiment) error {
+	var problems []experiments.Problem
+	if _, err := control.LoadSchedulerConfiguration(e.Spec.ControlPlane.Scheduler.Config); err != nil {
+		problems = append(problems, experiments.Problem{Field: "spec.controlPlane.scheduler.config", Message: err.Error()})
+	}
+	for g := range e.Spec.NodeGroups {
+		group := &e.Spec.NodeGroups[g]
+		for i := range group.StaticPods {
+			p := &group.StaticPods[i]
+			if err := kubelet.ValidateManifest(p.Content()); err != nil && !p.Invalid {
+				problems = append(problems, experiments.Problem{
+					Field:   fmt.Sprintf("spec.nodeGroups[%d].staticPods[%d]", g, i),
+					Message: fmt.Sprintf("a kubelet refuses this manifest: %v; correct it, or set invalid: true if that is the point", err),
+				})
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return &experiments.BadInput{Problems: problems}
+	}
+	return nil
+}
+
+func badInput(format string, args ...any) error {
+	return &experiments.BadInput{Problems: []experiments.Problem{{Message: fmt.Sprintf(format, args...)}}}
+}
+
+// evaluate reads a run's trace back and writes its tables: what is reported is what was recorded.
+func evaluate(dir string) (*results.Run, error) {
+	path := filepath.Join(dir, traceFile)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the run's trace: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	reader, err := trace.NewReader(path, file)
+	if err != nil {
+		return nil, err
+	}
+	result, err := results.Analyze(reader)
+	if err != nil {
+		return nil, err
+	}
+	return result, results.WriteRun(dir, result)
+}
+
+func summarize(dir string, runs []*results.Run) (*results.Summary, error) {
+	summary, err := results.Summarize(runs)
+	if err != nil {
+		return nil, err
+	}
+	if err := results.WriteSummary(dir, summary); err != nil {
+		return summary, err
+	}
+	var table bytes.Buffer
+	if err := results.Table(&table, summary, TableWidth); err != nil {
+		return summary, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, tableFile), table.Bytes(), 0o644); err != nil {
+		return summary, fmt.Errorf("write the table: %w", err)
+	}
+	return summary, nil
+}

@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	checkermanifests "github.com/mirrorgap/mirrorgap/checker/manifests"
+	"github.com/mirrorgap/mirrorgap/controllers"
+	"github.com/mirrorgap/mirrorgap/controllers/manifests"
+	"github.com/mirrorgap/mirrorgap/sim"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// Gate is the readiness gate of an arm.
+type Gate struct {
+	spec     *sim.Gate
+	leaveOut []sim.GatePart
+	taint    corev1.Taint
+	// condition is what the rule waits for.
+	condition string
+}
+
+// New makes the gate of an arm; spec has its defaults set. It fails when the rule does not decode.
+func New(spec *sim.Gate, leaveOut []sim.GatePart) (*Gate, error) {
+	rule, err := spec.DecodeRule()
+	if err != nil {
+		return nil, fmt.Errorf("readiness gate: rule: %w", err)
+	}
+	taint := corev1.Taint{Key: rule.Spec.Taint.Key, Value: spec.TaintValue, Effect: rule.Spec.Taint.Effect}
+	return &Gate{spec: spec, leaveOut: leaveOut, taint: taint, condition: rule.Spec.Conditions[0].Type}, nil
+}
+
+// Taint is what nodes register with; nil when the arm leaves it out.
+func (g *Gate) Taint() *corev1.Taint {
+	if !g.has(sim.GateTaint) {
+		return nil
+	}
+	return g.taint.DeepCopy()
+}
+
+// Trace describes the gate in a trace's header.
+func (g *Gate) Trace() *trace.Gate {
+	return &trace.Gate{TaintKey: g.taint.Key, TaintEffect: string(g.taint.Effect), Condition: g.condition}
+}
+
+// Complete tells whether no part is left out, so that nodes are released without anybody's help.
+func (g *Gate) Complete() bool { return len(g.leaveOut) == 0 }
+
+func (g *Gate) has(part sim.GatePart) bool { return !slices.Contains(g.leaveOut, part) }
+
+// InstallAPI installs what any implementation of the gate needs: the CRD, and the ServiceAccounts and rights of controller and check. It is
+// done in arms without the gate too, so that a gate can be put in by hand.
+func InstallAPI(ctx context.Context, cfg *rest.Config) error {
+	if err := manifests.InstallCRD(ctx, cfg); err != nil {
+		return fmt.Errorf("install the readiness API: %w", err)
+	}
+	if err := manifests.Apply(ctx, cfg, manifests.RBAC()); err != nil {
+		return fmt.Errorf("install the readiness controller's rights: %w", err)
+	}
+	return nil
+}
+
+// Install applies the check and the rule, in the published order: before the first node with the taint exists.
+func (g *Gate) Install(ctx context.Context, cfg *rest.Config) error {
+	if g.has(sim.GateCheck) {
+		if err := g.installCheck(ctx, cfg); err != nil {
+			return fmt.Errorf("install the mirror-pod check: %w", err)
+		}
+	}
+	if g.has(sim.GateRule) {
+		if err := manifests.Apply(ctx, cfg, g.spec.Rule); err != nil {
+			return fmt.Errorf("apply the readiness rule: %w", err)
+		}
+	}
+	return nil
+}
+
+// installCheck applies the published ServiceAccount and rights, then the experiment's DaemonSet over the published one.
+func (g *Gate) installCheck(ctx context.Context, cfg *rest.Config) error {
+	if err := manifests.Apply(ctx, cfg, checkermanifests.YAML); err != nil {
+		return err
+	}
+	return manifests.Apply(ctx, cfg, g.spec.Check.DaemonSet)
+}
+
+// Controller is the readiness controller as a component; nil when the arm leaves it out. throttle is its client's.
+func (g *Gate) Controller(access sim.Access, throttle sim.Client) (*Controller, error) {
+	if !g.has(sim.GateController) {
+		return nil, nil //nolint:nilnil // an arm without the controller is no error
+	}
+	cfg, err := access.ConfigFor(manifests.ServiceAccountUser, serviceAccountGroups...)
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = throttle.QPS, throttle.Burst
+	return &Controller{config: cfg}, nil
+}
+
+// serviceAccountGroups are those of every ServiceAccount; kube-system is where both accounts live.
+var serviceAccountGroups = []string{"system:serviceaccounts", "system:serviceaccounts:kube-system"}
+
+// Controller runs the shipped readiness controller under its own ServiceAccount.
+type Controller struct {
+	config *rest.Config
+}
+
+// Name implements sim.Component.
+func (c *Controller) Name() string { return "readiness-controller" }
+
+// Run implements sim.Component.
+func (c *Controller) Run(ctx context.Context) error {
+	return controllers.Run(ctx, c.config, controllers.Options{Logger: klog.FromContext(ctx)})
+}
