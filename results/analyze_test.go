@@ -336,7 +336,8 @@ func TestAPIOnly(t *testing.T) {
 	b.bind("n3", "u1", "u2", "u3").at(3).bind("n3", "u4") // a second scheduler, which the API shows to overfill the node
 	reason, message := outOf("cpu", 1000, 3300, 4000)
 	b.at(3.1).fail("n1", "w4", reason, message).fail("n2", "v1", reason, message).fail("n3", "u4", reason, message)
-	b.api(trace.Event{Kind: trace.PodFailed, Pod: "default/e1", UID: "e1", Node: "n1", Reason: "Evicted", Message: "The node was low on resource: memory."})
+	b.api(trace.Event{Kind: trace.PodFailed, Pod: "default/e1", UID: "e1", Node: "n1", Reason: "Evicted",
+		Message: "The node was low on resource: memory."})
 	run := b.at(10).mirror("n1", proxy).at(20).end(trace.EndInterrupted).analyze("api-only")
 
 	check(t, "kubelet evidence", run.KubeletEvidence, false)

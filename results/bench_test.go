@@ -3,6 +3,7 @@ package results
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -111,7 +112,7 @@ func TestMemoryDoesNotGrowWithEvents(t *testing.T) {
 		l := newLedger(reader.Header())
 		for {
 			e, err := reader.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -276,21 +276,16 @@ func perNodeSum(name string, chosen func(*Node) bool, number func(*Node) int) Me
 
 // rejectionSpan is the time from the first rejection to the last; nil if there is none.
 func (r *Run) rejectionSpan() *Span {
-	var first, last *time.Duration
+	var times []time.Duration
 	for _, p := range r.Pods {
-		if p.Rejection == nil {
-			continue
-		}
-		if at := &p.Rejection.At; first == nil {
-			first, last = at, at
-		} else {
-			first, last = new(min(*first, *at)), new(max(*last, *at))
+		if p.Rejection != nil {
+			times = append(times, p.Rejection.At)
 		}
 	}
-	if first == nil {
+	if len(times) == 0 {
 		return nil
 	}
-	return &Span{Duration: *last - *first}
+	return &Span{Duration: slices.Max(times) - slices.Min(times)}
 }
 
 // stormRate is the rejections of the storm over the span of all rejections.

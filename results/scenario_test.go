@@ -23,7 +23,6 @@ type script struct {
 	header trace.Header
 	events []trace.Event
 	now    time.Duration
-	uids   int
 }
 
 var (

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -35,23 +34,25 @@ type row struct {
 // width characters a line (at least MinTableWidth). Arms that do not fit side by side follow below.
 func Table(w io.Writer, s *Summary, width int) error {
 	width = max(width, MinTableWidth)
-	out := bufio.NewWriter(w)
-	for _, line := range wrap(sentence(s), width) {
-		fmt.Fprintln(out, line)
-	}
+	var out strings.Builder
+	writeText(&out, sentence(s), width)
 	rows := rowsOf(s)
 	for block := range slices.Chunk(s.Arms, (width-labelWidth)/(columnGap+minColumnWidth)) {
-		fmt.Fprintln(out)
-		writeBlock(out, rows, block, width)
+		out.WriteString("\n")
+		writeBlock(&out, rows, block, width)
 	}
-	fmt.Fprintln(out)
-	for _, line := range wrap(legend(s), width) {
-		fmt.Fprintln(out, line)
-	}
-	if err := out.Flush(); err != nil {
+	out.WriteString("\n")
+	writeText(&out, legend(s), width)
+	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
+}
+
+func writeText(out *strings.Builder, text string, width int) {
+	for _, line := range wrap(text, width) {
+		fmt.Fprintln(out, line)
+	}
 }
 
 // sentence says what was found.
@@ -334,7 +335,7 @@ func commas(digits string) string {
 }
 
 // writeBlock writes the rows for some of the arms, side by side.
-func writeBlock(out *bufio.Writer, rows []row, arms []Arm, width int) {
+func writeBlock(out *strings.Builder, rows []row, arms []Arm, width int) {
 	column := (width-labelWidth)/len(arms) - columnGap
 	names := func(a *Arm) string { return a.Name }
 	for _, r := range append([]row{{"", names}}, rows...) {

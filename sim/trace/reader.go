@@ -78,7 +78,7 @@ func (t *Reader) Next() (Event, error) {
 	case e.Kind == "":
 		return Event{}, fmt.Errorf("%s:%d: not an event: it has no \"kind\"", t.name, t.line)
 	case e.T < t.last:
-		return Event{}, fmt.Errorf("%s:%d: time goes back from %v to %v: the lines are not in the order in which they were written", t.name, t.line, t.last, e.T)
+		return Event{}, fmt.Errorf("%s:%d: time goes back from %v to %v: the lines are not in the order of a trace", t.name, t.line, t.last, e.T)
 	}
 	t.last, t.ended = e.T, e.Kind == RunEnded
 	return e, nil

@@ -41,7 +41,7 @@ func drain(r *Reader) ([]Event, error) {
 
 func TestReaderReadsACompleteTrace(t *testing.T) {
 	r, events, err := readAll(complete)
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		t.Fatalf("got %v, want io.EOF", err)
 	}
 	if h := r.Header(); h.Experiment != "scale-up" || h.Arm != "gated" || h.Seed != 3 || h.Machine.CPUs != 2 || h.Gate != nil {
@@ -100,7 +100,7 @@ func TestReaderRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := readAll(tt.data)
-			if err == nil || err == io.EOF || errors.Is(err, ErrTruncated) || !strings.HasPrefix(err.Error(), tt.want) {
+			if err == nil || errors.Is(err, io.EOF) || errors.Is(err, ErrTruncated) || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s…", err, tt.want)
 			}
 		})
@@ -150,7 +150,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("event does not encode: %v", err)
 			}
 		}
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			return
 		}
 		if len(events) == 0 || events[len(events)-1].Kind != RunEnded {
@@ -160,7 +160,7 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := drain(r); err != io.EOF || len(back) != len(events) {
+		if back, err := drain(r); !errors.Is(err, io.EOF) || len(back) != len(events) {
 			t.Fatalf("%d events read back as %d: %v", len(events), len(back), err)
 		}
 	})

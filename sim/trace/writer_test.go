@@ -38,7 +38,7 @@ func TestWriterStampsAndReaderReadsBack(t *testing.T) {
 			t.Errorf("header %+v", r.Header())
 		}
 		got, err := drain(r)
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want io.EOF", err)
 		}
 		want := []Event{
@@ -70,7 +70,7 @@ func TestWriterNeverGoesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := drain(r); err != io.EOF {
+	if _, err := drain(r); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want io.EOF", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestWriterIsSafeForConcurrentUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if events, err := drain(r); err != io.EOF || len(events) != 8*500+1 {
+	if events, err := drain(r); !errors.Is(err, io.EOF) || len(events) != 8*500+1 {
 		t.Errorf("read %d events, then %v, want %d, then io.EOF", len(events), err, 8*500+1)
 	}
 }

@@ -1,0 +1,28 @@
+package results
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestEveryMetricIsDefined: a figure that docs/metrics.md does not define means nothing.
+func TestEveryMetricIsDefined(t *testing.T) {
+	data, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range Metrics(ungated(t).analyze("ungated")) {
+		if !strings.Contains(string(data), "`"+m.Name+"`") {
+			t.Errorf("docs/metrics.md does not define %s", m.Name)
+		}
+	}
+	for _, cause := range []Cause{
+		CausePinned, CauseHiddenStaticPod, CauseMirrorInFlight, CauseOtherBoundPods, CauseNodeAffinity, CauseNodeName, CauseHostPort, CauseTaint,
+		CauseUnexpectedAdmissionError, CauseUnknown,
+	} {
+		if !strings.Contains(string(data), "`"+string(cause)+"`") {
+			t.Errorf("docs/metrics.md does not define the cause %s", cause)
+		}
+	}
+}
