@@ -34,7 +34,7 @@ type Metadata struct {
 
 // Spec is what to run. The fields of sim.Cluster stand beside those of Spec in the file.
 type Spec struct {
-	// Description says what the experiment shows, and how long it takes.
+	// Description says what the experiment shows, and how long it takes; its first line stands for it in lists.
 	Description string `json:"description,omitempty"`
 	// Seeds are the seeds that every arm is run with. Default: the seed 1.
 	Seeds Seeds `json:"seeds,omitempty"`

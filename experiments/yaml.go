@@ -239,15 +239,16 @@ func (e *Experiment) YAML() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// toBlockStyle drops the style of JSON wherever the text stays unambiguous.
+// toBlockStyle drops the style of JSON wherever the text stays unambiguous: the encoder quotes what would not be read as a string, and writes
+// several lines as a block.
 func toBlockStyle(n *yaml.Node) {
 	for _, child := range n.Content {
 		toBlockStyle(child)
 	}
-	switch {
-	case n.Kind != yaml.ScalarNode:
+	if n.Kind != yaml.ScalarNode || plainText.MatchString(n.Value) {
 		n.Style = 0
-	case len(n.Value) > 0 && !strings.ContainsFunc(n.Value, func(r rune) bool { return r < ' ' || r > '~' }):
-		n.Style = 0 // the encoder quotes what would not be read as a string
 	}
 }
+
+// plainText is one or more lines of ASCII, none of which begins or ends with a space.
+var plainText = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?(\n[!-~]([ -~]*[!-~])?)*\n?$`)

@@ -74,7 +74,9 @@ func SetDefaults(c *Cluster) {
 }
 
 func (p *ControlPlane) setDefaults() {
-	p.Scheduler.Client = p.Scheduler.orElse(DefaultSchedulerClient)
+	if len(p.Scheduler.Config) == 0 { // else its clientConnection has them
+		p.Scheduler.Client = p.Scheduler.orElse(DefaultSchedulerClient)
+	}
 	p.ControllerManager = p.ControllerManager.orElse(DefaultControllerManagerClient)
 	p.ReadinessController = p.ReadinessController.orElse(DefaultReadinessControllerClient)
 }

@@ -99,3 +99,15 @@ func TestInheritedDelayIsReportedOnce(t *testing.T) {
 		t.Errorf("reported %d times", found)
 	}
 }
+
+// TestSchedulerConfigurationKeepsItsThrottle: the default throttle must not win over the clientConnection of a configuration.
+func TestSchedulerConfigurationKeepsItsThrottle(t *testing.T) {
+	const group = "nodeGroups: [{name: a, capacity: {cpu: 4, memory: 8Gi}, initial: 1}]\n"
+	if c := cluster(t, group); c.ControlPlane.Scheduler.Client != DefaultSchedulerClient {
+		t.Errorf("without a configuration: %+v", c.ControlPlane.Scheduler.Client)
+	}
+	c := cluster(t, group+`controlPlane: {scheduler: {config: {apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}}}`)
+	if c.ControlPlane.Scheduler.Client != (Client{}) {
+		t.Errorf("with a configuration: %+v", c.ControlPlane.Scheduler.Client)
+	}
+}

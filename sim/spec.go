@@ -35,8 +35,8 @@ type ControlPlane struct {
 
 // Client is the client-side throttle of a component.
 type Client struct {
-	// QPS is the sustained rate of requests per second. Defaults: scheduler 50, controller manager 20 (each controller has a client of its
-	// own, as in kube-controller-manager), readiness controller 20. Negative: no throttle.
+	// QPS is the sustained rate of requests per second. Defaults: scheduler 50 (with a Config: its clientConnection's), controller manager 20 (each
+	// controller has a client of its own, as in kube-controller-manager), readiness controller 20. Negative: no throttle.
 	QPS float32 `json:"qps,omitempty"`
 	// Burst is the number of requests that may exceed QPS. Defaults 100, 30 and 30.
 	Burst int `json:"burst,omitempty"`
