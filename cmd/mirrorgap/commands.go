@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 
 	"github.com/mirrorgap/mirrorgap/checker"
@@ -36,6 +37,9 @@ Exit codes: 0 done, 2 bad input, 3 a run did not settle, 4 a run failed, 130 int
 		controllers.NewCommand(), checker.NewCommand())
 	return root
 }
+
+// quiet keeps what Kubernetes code logs off the terminal, in commands that run or decode for the user. The controller and the check log as ever.
+func quiet(*cobra.Command, []string) { runner.SilenceLogs() }
 
 // args makes a wrong number of arguments a usage error.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
@@ -68,26 +72,32 @@ func listCommand() *cobra.Command {
 		Short: "List the experiments that come with mirrorgap",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, name := range library.List() {
 				e, err := library.Get(name)
 				if err != nil {
 					return err
 				}
-				first, _, _ := strings.Cut(e.Spec.Description, "\n")
-				fmt.Fprintf(table, "%s\t%s\n", name, first)
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n    %s\n", name, indented(e.Spec.Description)); err != nil {
+					return err
+				}
 			}
-			return table.Flush()
+			return nil
 		},
 	}
+}
+
+// indented wraps a description to 80 columns, for a first line that is indented already.
+func indented(text string) string {
+	return strings.ReplaceAll(wordwrap.WrapString(strings.TrimSpace(text), 76), "\n", "\n    ")
 }
 
 func validateCommand() *cobra.Command {
 	var print bool
 	cmd := &cobra.Command{
-		Use:   "validate NAME|FILE",
-		Short: "Check an experiment without running it",
-		Args:  args(cobra.ExactArgs(1)),
+		Use:    "validate NAME|FILE",
+		Short:  "Check an experiment without running it",
+		Args:   args(cobra.ExactArgs(1)),
+		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			e, err := load(arguments)
 			if err != nil {

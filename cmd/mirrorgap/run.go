@@ -24,9 +24,10 @@ const kubeconfigFile = "kubeconfig"
 func runCommand() *cobra.Command {
 	var out, arm string
 	cmd := &cobra.Command{
-		Use:   "run [NAME|FILE]",
-		Short: "Make the runs of an experiment and show what happened (default: " + defaultExperiment + ")",
-		Args:  args(cobra.MaximumNArgs(1)),
+		Use:    "run [NAME|FILE]",
+		Short:  "Make the runs of an experiment and show what happened (default: " + defaultExperiment + ")",
+		Args:   args(cobra.MaximumNArgs(1)),
+		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			e, err := loadArm(arguments, arm)
 			if err != nil {
@@ -81,7 +82,8 @@ func upCommand() *cobra.Command {
 		Long: `Start the simulated cluster of one arm of an experiment, play its scale-up, and keep it until Ctrl-C.
 
 The path of a kubeconfig is printed as soon as the API serves, before the first node joins. Without kubectl at hand, mirrorgap kubectl is one.`,
-		Args: args(cobra.MaximumNArgs(1)),
+		Args:   args(cobra.MaximumNArgs(1)),
+		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			e, err := loadArm(arguments, arm)
 			if err != nil {

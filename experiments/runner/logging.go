@@ -16,28 +16,36 @@ import (
 // componentVerbosity is klog's -v for the components' own logs: 2 is what production clusters use.
 const componentVerbosity = 2
 
-// redirectLogs sends what Kubernetes code logs without a logger of its own to a file of the run, instead of to the terminal. klog, slog and
-// controller-runtime keep their loggers in globals, so there can be only one run at a time in a process.
+// SilenceLogs drops what Kubernetes code logs without a logger of its own, which would go to the terminal. While a run takes place, that goes to
+// a file of the run. klog, slog and controller-runtime keep their loggers in globals, so there can be only one run at a time in a process.
+func SilenceLogs() {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	for name, value := range map[string]string{"logtostderr": "false", "alsologtostderr": "false", "stderrthreshold": "FATAL", "v": "1"} {
+		if err := flags.Set(name, value); err != nil {
+			panic(fmt.Sprintf("klog has no flag %s: %v", name, err)) // a change in klog, found by the first test
+		}
+	}
+	logTo(io.Discard)
+}
+
+func logTo(w io.Writer) {
+	klog.SetOutput(w)
+	handler := slog.NewTextHandler(w, nil)
+	slog.SetDefault(slog.New(handler))
+	controllerruntime.SetLogger(logr.FromSlogHandler(handler))
+}
+
+// redirectLogs sends to a file of the run what SilenceLogs would drop.
 func redirectLogs(dir string) (restore func(), err error) {
 	file, err := os.Create(filepath.Join(dir, "kubernetes.log"))
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	for _, setting := range [][2]string{{"logtostderr", "false"}, {"alsologtostderr", "false"}, {"stderrthreshold", "FATAL"}, {"v", "1"}} {
-		if err := flags.Set(setting[0], setting[1]); err != nil {
-			return nil, fmt.Errorf("set klog's %s: %w", setting[0], err)
-		}
-	}
-	klog.SetOutput(file)
-	standard := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(file, nil)))
-	controllerruntime.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(file, nil)))
+	logTo(file)
 	return func() {
 		klog.Flush()
-		klog.SetOutput(io.Discard)
-		slog.SetDefault(standard)
-		_ = file.Close()
+		logTo(io.Discard)
+		_ = file.Close() // a log is a convenience; the trace is the record
 	}, nil
 }

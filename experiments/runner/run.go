@@ -170,7 +170,7 @@ func (r *run) phases(ctx context.Context, logs string) error {
 	if err := r.fleet.Initial(ctx); err != nil {
 		return err
 	}
-	if err := r.status.wait(ctx, 0, (*status).established); err != nil {
+	if err := r.status.wait(ctx, 0, initial(r.fleet.Size())); err != nil {
 		return err
 	}
 	r.enter(trace.PhaseWorkload)

@@ -89,6 +89,8 @@ func (s *status) node(name string) *nodeStatus {
 
 func (s *status) applyNode(e trace.Event) {
 	switch e.Kind {
+	case trace.KubeletStarted:
+		s.node(e.Node) // from now on there is a node to wait for
 	case trace.NodeRegistered, trace.NodeTaints:
 		s.node(e.Node).held = s.holds(e.Taints)
 	case trace.NodeReady:
@@ -152,6 +154,11 @@ func newPodStatus(e trace.Event) *podStatus {
 		p.state = podBound
 	}
 	return p
+}
+
+// initial: the n nodes that are there from the start are established.
+func initial(n int) func(*status) bool {
+	return func(s *status) bool { return len(s.nodes) >= n && s.established() }
 }
 
 // established: every node is Ready, all its static pods have mirrors, and the gate, if any, has released it.

@@ -69,6 +69,15 @@ func (f *Fleet) Initial(ctx context.Context) error {
 	return nil
 }
 
+// Size is the number of machines that have joined so far.
+func (f *Fleet) Size() int {
+	sum := 0
+	for _, n := range f.size {
+		sum += n
+	}
+	return sum
+}
+
 // Grow plays the scale-ups and actions of all groups, counted from the call, and returns after the last one.
 func (f *Fleet) Grow(ctx context.Context) error {
 	start := time.Now()
