@@ -207,6 +207,8 @@ func TestPinnedPods(t *testing.T) {
 
 	check(t, "cause", run.rejection(t, "p4").Cause, CausePinned)
 	check(t, "first wave", run.value(t, MetricFirstWaveRejections), 0)
+	check(t, "span of a storm of one", run.value(t, MetricStormSpan), 0)
+	check(t, "rate of a storm of one", run.observation(t, MetricStormRate), nil)
 	check(t, "hidden", run.value(t, MetricFirstWaveHidden), 0)
 	check(t, "closed form", run.node(t, "n1-uid").FirstWave.NotApplicable, "no workload pod was bound by a scheduler before a replacement")
 }

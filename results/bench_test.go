@@ -93,6 +93,8 @@ func TestClosedFormHoldsOnEveryNodeOfALargeCluster(t *testing.T) {
 	check(t, "nodes where the closed form applies", run.value(t, MetricClosedFormNodes), 50)
 	check(t, "expected", run.value(t, MetricClosedFormRejections), 50)
 	check(t, "seen", run.value(t, MetricClosedFormObserved), 50)
+	check(t, "storm", run.value(t, MetricStormRejections), 0)
+	check(t, "rate of no storm", run.observation(t, MetricStormRate), nil)
 	check(t, "hidden", run.value(t, MetricRejectedPodsByCause, string(CauseHiddenStaticPod)), 50)
 }
 

@@ -166,7 +166,7 @@ func firstWaveMetrics() []Metric {
 func stormMetrics() []Metric {
 	return []Metric{
 		{Name: MetricStormRejections, Unit: "pods", MachineDependent: true, ofRun: podsThat(isStorm)},
-		{Name: MetricStormSpan, Unit: "s", MachineDependent: true, ofRun: func(r *Run) *Observation { return observe(r.rejectionSpan()) }},
+		{Name: MetricStormSpan, Unit: "s", MachineDependent: true, ofRun: func(r *Run) *Observation { return observe(r.stormSpan()) }},
 		{Name: MetricStormRate, Unit: "1/s", MachineDependent: true, ofRun: (*Run).stormRate},
 		{Name: MetricStormRatePerNode, Unit: "1/s", MachineDependent: true, ofNode: (*Node).stormRate, ofRun: (*Run).stormRatePerNode},
 	}
@@ -274,23 +274,26 @@ func perNodeSum(name string, chosen func(*Node) bool, number func(*Node) int) Me
 	}
 }
 
-// rejectionSpan is the time from the first rejection to the last; nil if there is none.
-func (r *Run) rejectionSpan() *Span {
-	var times []time.Duration
+// stormSpan is the time from the first rejection to the last of the storm; nil if there was no storm.
+func (r *Run) stormSpan() *Span {
+	var all, storm []time.Duration
 	for _, p := range r.Pods {
-		if p.Rejection != nil {
-			times = append(times, p.Rejection.At)
+		if isRejected(p) {
+			all = append(all, p.Rejection.At)
+		}
+		if isStorm(p) {
+			storm = append(storm, p.Rejection.At)
 		}
 	}
-	if len(times) == 0 {
+	if len(storm) == 0 {
 		return nil
 	}
-	return &Span{Duration: slices.Max(times) - slices.Min(times)}
+	return &Span{Duration: slices.Max(storm) - slices.Min(all)}
 }
 
-// stormRate is the rejections of the storm over the span of all rejections.
+// stormRate is the rejections of the storm over its span.
 func (r *Run) stormRate() *Observation {
-	span := r.rejectionSpan()
+	span := r.stormSpan()
 	if span == nil || span.Duration == 0 {
 		return nil
 	}

@@ -149,9 +149,10 @@ func rowsOf(s *Summary) []row {
 			return fmt.Sprintf("%s / %s on %s/%s nodes", total(a, MetricClosedFormRejections), total(a, MetricClosedFormObserved),
 				total(a, MetricClosedFormNodes), total(a, MetricNewNodes))
 		}},
-		row{"storm rate", runCell(MetricStormRate)},
-		row{"  per exposed node", runCell(MetricStormRatePerNode)},
+		row{"storm rejections", runCell(MetricStormRejections)},
+		row{"  rate, all nodes", runCell(MetricStormRate)},
 		row{"  measured over", runCell(MetricStormSpan)},
+		row{"  rate, an exposed node", runCell(MetricStormRatePerNode)},
 		row{"exposure", nodesCell(MetricExposure)},
 	)
 	if slices.ContainsFunc(s.Arms, func(a Arm) bool { return a.Gate != nil }) {
