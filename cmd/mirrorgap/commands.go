@@ -6,9 +6,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
-	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 
 	"github.com/mirrorgap/mirrorgap/checker"
@@ -17,9 +17,6 @@ import (
 	"github.com/mirrorgap/mirrorgap/experiments/library"
 	"github.com/mirrorgap/mirrorgap/experiments/runner"
 )
-
-// defaultExperiment is the published recipe.
-const defaultExperiment = "scale-up-3-to-20"
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -33,7 +30,7 @@ Exit codes: 0 done, 2 bad input, 3 a run did not settle, 4 a run failed, 130 int
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(), upCommand(), listCommand(), validateCommand(), versionCommand(),
+	root.AddCommand(runCommand(), upCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(),
 		controllers.NewCommand(), checker.NewCommand())
 	return root
 }
@@ -54,7 +51,7 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 // load finds an experiment by the name of an embedded one, or by the path of a file; without an argument it is the default one.
 func load(arguments []string) (*experiments.Experiment, error) {
 	if len(arguments) == 0 {
-		return library.Get(defaultExperiment)
+		return library.Get(library.Default)
 	}
 	name := arguments[0]
 	if slices.Contains(library.List(), name) {
@@ -72,23 +69,18 @@ func listCommand() *cobra.Command {
 		Short: "List the experiments that come with mirrorgap",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, name := range library.List() {
 				e, err := library.Get(name)
 				if err != nil {
 					return err
 				}
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n    %s\n", name, indented(e.Spec.Description)); err != nil {
-					return err
-				}
+				summary, _, _ := strings.Cut(e.Spec.Description, "\n")
+				fmt.Fprintf(table, "%s\t%s\n", name, summary)
 			}
-			return nil
+			return table.Flush()
 		},
 	}
-}
-
-// indented wraps a description to 80 columns, for a first line that is indented already.
-func indented(text string) string {
-	return strings.ReplaceAll(wordwrap.WrapString(strings.TrimSpace(text), 76), "\n", "\n    ")
 }
 
 func validateCommand() *cobra.Command {
@@ -148,4 +140,20 @@ func sortedNames(versions map[string]string) []string {
 	}
 	slices.Sort(names)
 	return append([]string{"mirrorgap"}, names...)
+}
+
+// kubectlCommand runs this binary again under the name kubectl, in place of this process.
+func kubectlCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "kubectl ...",
+		Short:              "Be the kubectl of this version of Kubernetes",
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, arguments []string) error {
+			self, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find the running binary: %w", err)
+			}
+			return syscall.Exec(self, append([]string{"kubectl"}, arguments...), os.Environ())
+		},
+	}
 }

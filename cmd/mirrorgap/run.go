@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mirrorgap/mirrorgap/experiments"
+	"github.com/mirrorgap/mirrorgap/experiments/library"
 	"github.com/mirrorgap/mirrorgap/experiments/runner"
 	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/sim"
@@ -25,7 +26,7 @@ func runCommand() *cobra.Command {
 	var out, arm string
 	cmd := &cobra.Command{
 		Use:    "run [NAME|FILE]",
-		Short:  "Make the runs of an experiment and show what happened (default: " + defaultExperiment + ")",
+		Short:  "Make the runs of an experiment and show what happened (default: " + library.Default + ")",
 		Args:   args(cobra.MaximumNArgs(1)),
 		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
