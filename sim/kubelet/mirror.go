@@ -61,7 +61,7 @@ func (n *node) reconcileMirror(p *pod) {
 	n.calls.push(func() {
 		err := n.replaceMirror(static, mirror)
 		n.do(func() {
-			p.static.replacing = false
+			p.static.replacing, p.static.mirrored = false, err == nil
 			if err != nil {
 				n.mirrorFailed(p, err)
 			}
@@ -95,6 +95,15 @@ func (n *node) inAPI(static *corev1.Pod) bool {
 	}
 	mirror, ok := obj.(*corev1.Pod)
 	return ok && isRight(mirror, static)
+}
+
+// missedMirrors plans to bring back mirrors that were created and deleted before the kubelet began to see the API.
+func (n *node) missedMirrors() {
+	for _, p := range n.pods {
+		if p.static != nil && p.static.mirrored && n.mirror(p) == nil {
+			n.mirrorLater(p, n.Behaviour.MirrorResync, "kubelet/mirror-resync")
+		}
+	}
 }
 
 // mirrorFailed plans another attempt. A rejected static pod has none: only the one-shot fast path ever looks at it.

@@ -170,6 +170,7 @@ func (n *node) openSource() {
 	for _, object := range n.boundPods() {
 		n.podAdded(object)
 	}
+	n.missedMirrors()
 }
 
 func (n *node) firstHousekeeping() {

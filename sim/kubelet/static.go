@@ -33,8 +33,8 @@ type staticPod struct {
 	file string
 	// atBoot: the manifest was there when the kubelet started.
 	atBoot bool
-	// replacing: an API call for its mirror pod is going on.
-	replacing bool
+	// replacing: an API call for its mirror pod is going on. mirrored: the last one succeeded.
+	replacing, mirrored bool
 	// posted is the mirror pod that has the kubelet's status.
 	posted types.UID
 }

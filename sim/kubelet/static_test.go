@@ -77,6 +77,19 @@ func TestMirrorComesBack(t *testing.T) {
 	})
 }
 
+// A mirror that goes before the kubelet sees the API comes back as well.
+func TestMirrorThatWasNeverSeenComesBack(t *testing.T) {
+	inCluster(t, Config{}, func(c *cluster) {
+		m := newMachine("n0", manifest("agent", "500m"))
+		m.Established = true
+		c.boot(m)
+		c.until(500 * time.Millisecond)
+		c.deletePod("kube-system", "agent-n0")
+		c.until(time.Minute)
+		same(c, "mirror creation", c.times("create", "pods", "agent-n0"), milliseconds(100, 41_000))
+	})
+}
+
 // A mirror that is deleted gracefully stays, terminating, until the next sync deletes and creates it in one go.
 func TestTerminatingMirrorIsReplaced(t *testing.T) {
 	inCluster(t, Config{}, func(c *cluster) {
