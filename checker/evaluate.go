@@ -17,7 +17,7 @@ import (
 // maxManifestBytes is the size above which the kubelet refuses a manifest (pkg/kubelet/config/common.go, maxConfigLength).
 const maxManifestBytes = 10 << 20
 
-// Lookup says whether a pod exists in the API server. An error is any answer other than yes and no; the pod then counts as missing.
+// Lookup says whether a pod exists in the API server. An error is any answer other than yes and no; found is then false.
 type Lookup func(namespace, name string) (found bool, err error)
 
 // Evaluate looks once: at every manifest in the folder of static pods, and for the mirror pod that the kubelet of nodeName makes of it.
@@ -48,7 +48,7 @@ func Evaluate(folder fs.FS, nodeName string, lookup Lookup) (missing []string, f
 		if err != nil {
 			failures = append(failures, fmt.Errorf("lookup of %s/%s failed: %w", namespace, mirror, err))
 		}
-		if !found || err != nil {
+		if !found {
 			missing = append(missing, namespace+"/"+mirror)
 		}
 	}

@@ -174,7 +174,7 @@ func TestKustomizationListsTheStages(t *testing.T) {
 }
 
 // allStages returns both heartbeats beside the other stages, sorted by name as their files are.
-func allStages(t *testing.T) []*internalversion.Stage {
+func allStages(t testing.TB) []*internalversion.Stage {
 	t.Helper()
 	var stages []*internalversion.Stage
 	for _, file := range stageFiles(t) {
@@ -190,7 +190,7 @@ func allStages(t *testing.T) []*internalversion.Stage {
 	return stages
 }
 
-func stageFiles(t *testing.T) []string {
+func stageFiles(t testing.TB) []string {
 	t.Helper()
 	files, err := fs.Glob(FS, "*.yaml")
 	if err != nil || len(files) == 0 {
@@ -223,6 +223,45 @@ func readObject(t *testing.T, file string) runtime.Object {
 // play returns what each stage that matches the object would do to it.
 func play(t *testing.T, object runtime.Object) []played {
 	t.Helper()
+	event, stages := match(t, object)
+	result := []played{}
+	for _, stage := range stages {
+		p := played{Stage: stage.Name()}
+		delay, _, err := stage.DelayRangePossible(t.Context(), event, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range delay {
+			p.Delay = append(p.Delay, d.String())
+		}
+		var patch *lifecycle.Patch
+		patch, p.Delete = doSteps(t, stage, object)
+		if patch != nil {
+			p.Status = patchedStatus(t, object, patch)
+		}
+		result = append(result, p)
+	}
+	return result
+}
+
+// patchOf returns the patch that a stage makes of an object that it matches.
+func patchOf(t testing.TB, name string, object runtime.Object) []byte {
+	t.Helper()
+	object.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	_, stages := match(t, object)
+	for _, stage := range stages {
+		if stage.Name() == name {
+			patch, _ := doSteps(t, stage, object)
+			return patch.Data
+		}
+	}
+	t.Fatalf("%s does not match %v", name, object)
+	return nil
+}
+
+// match returns the stages for an object as KWOK's controllers find them.
+func match(t testing.TB, object runtime.Object) (*lifecycle.Event, []*lifecycle.Stage) {
+	t.Helper()
 	meta := object.(metav1.Object)
 	stages := slices.DeleteFunc(allStages(t), func(s *internalversion.Stage) bool {
 		return s.Spec.ResourceRef.Kind != object.GetObjectKind().GroupVersionKind().Kind
@@ -232,35 +271,29 @@ func play(t *testing.T, object runtime.Object) []played {
 		t.Fatal(err)
 	}
 	event := &lifecycle.Event{Labels: meta.GetLabels(), Annotations: meta.GetAnnotations(), Data: object}
-	matching, err := cycle.ListAllPossible(t.Context(), event)
+	matching, err := cycle.ListAllPossible(context.Background(), event)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := []played{}
-	for _, stage := range matching {
-		p := played{Stage: stage.Name()}
-		delay, _, err := stage.DelayRangePossible(t.Context(), event, now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range delay {
-			p.Delay = append(p.Delay, d.String())
-		}
-		_, err = stage.DoSteps(0, meta.GetFinalizers(), object, gotpl.NewRenderer(functions),
-			func(e *internalversion.StageEvent) error {
-				t.Errorf("%s sends an event: %v", stage.Name(), e)
-				return nil
-			},
-			func() error { p.Delete = true; return nil },
-			func(patch *lifecycle.Patch) error { p.Status = patchedStatus(t, object, patch); return nil },
-			func(*lifecycle.Apply) error { t.Errorf("%s applies an object", stage.Name()); return nil },
-		)
-		if err != nil {
-			t.Fatalf("%s: %v", stage.Name(), err)
-		}
-		result = append(result, p)
+	return event, matching
+}
+
+// doSteps plays a stage; ours make one patch or delete the object, nothing else.
+func doSteps(t testing.TB, stage *lifecycle.Stage, object runtime.Object) (patch *lifecycle.Patch, deleted bool) {
+	t.Helper()
+	_, err := stage.DoSteps(0, object.(metav1.Object).GetFinalizers(), object, gotpl.NewRenderer(functions),
+		func(e *internalversion.StageEvent) error {
+			t.Errorf("%s sends an event: %v", stage.Name(), e)
+			return nil
+		},
+		func() error { deleted = true; return nil },
+		func(p *lifecycle.Patch) error { patch = p; return nil },
+		func(*lifecycle.Apply) error { t.Errorf("%s applies an object", stage.Name()); return nil },
+	)
+	if err != nil {
+		t.Fatalf("%s: %v", stage.Name(), err)
 	}
-	return result
+	return patch, deleted
 }
 
 // patchedStatus does what the API server does with a patch of the status subresource, and holds the patch against its precondition.
