@@ -39,9 +39,9 @@ const (
 )
 
 // NodeReadinessRuleSpec is what a rule demands of which nodes. Everything but dryRun is immutable: to change a rule, create another one.
-// +kubebuilder:validation:XValidation:rule="self.?conditionPolicy.orValue('allOf') == oldSelf.?conditionPolicy.orValue('allOf')",message="conditionPolicy is immutable",fieldPath=.conditionPolicy
+// +kubebuilder:validation:XValidation:rule="(has(self.conditionPolicy) ? self.conditionPolicy : 'allOf') == (has(oldSelf.conditionPolicy) ? oldSelf.conditionPolicy : 'allOf')",message="conditionPolicy is immutable",fieldPath=.conditionPolicy
 // +kubebuilder:validation:XValidation:rule="self.enforcementMode != 'bootstrap-only' || !self.conditions.exists(c, has(c.defaultStatus))",message="defaultStatus is not allowed with enforcementMode bootstrap-only",fieldPath=.conditions
-// +kubebuilder:validation:XValidation:rule="self.enforcementMode != 'bootstrap-only' || self.?conditionPolicy.orValue('allOf') == 'allOf'",message="anyOf is not allowed with enforcementMode bootstrap-only",fieldPath=.conditionPolicy
+// +kubebuilder:validation:XValidation:rule="self.enforcementMode != 'bootstrap-only' || !has(self.conditionPolicy) || self.conditionPolicy == 'allOf'",message="anyOf is not allowed with enforcementMode bootstrap-only",fieldPath=.conditionPolicy
 type NodeReadinessRuleSpec struct {
 	// conditions are the node conditions that release a node. Between 1 and 32, each type once; immutable.
 	//
@@ -70,10 +70,10 @@ type NodeReadinessRuleSpec struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.key.matches('^readiness[.]k8s[.]io/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="key must be readiness.k8s.io/ followed by a name of 1 to 63 letters, digits, '-', '_' and '.' that starts and ends with a letter or digit",fieldPath=.key
 	// +kubebuilder:validation:XValidation:rule="self.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute']",message="effect must be NoSchedule, PreferNoSchedule or NoExecute",fieldPath=.effect
-	// +kubebuilder:validation:XValidation:rule="self.?value.orValue('').matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$')",message="value must be a label value of at most 63 characters",fieldPath=.value
+	// +kubebuilder:validation:XValidation:rule="!has(self.value) || self.value.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$')",message="value must be a label value of at most 63 characters",fieldPath=.value
 	// +kubebuilder:validation:XValidation:rule="self.key == oldSelf.key",message="taint key is immutable",fieldPath=.key
 	// +kubebuilder:validation:XValidation:rule="self.effect == oldSelf.effect",message="taint effect is immutable",fieldPath=.effect
-	// +kubebuilder:validation:XValidation:rule="self.?value.orValue('') == oldSelf.?value.orValue('')",message="taint value is immutable",fieldPath=.value
+	// +kubebuilder:validation:XValidation:rule="(has(self.value) ? self.value : '') == (has(oldSelf.value) ? oldSelf.value : '')",message="taint value is immutable",fieldPath=.value
 	Taint corev1.Taint `json:"taint"`
 
 	// nodeSelector selects the nodes by their labels. It must not be empty; immutable.
