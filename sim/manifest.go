@@ -72,8 +72,11 @@ func NewWorkloadObject(apiVersion, kind string) client.Object {
 // workloadKinds says in errors what NewWorkloadObject knows.
 const workloadKinds = "a Pod (v1), a ReplicaSet, Deployment or DaemonSet (apps/v1), or a Job (batch/v1)"
 
-// Object decodes Manifest, strictly. It is an error on a workload without one.
+// Object is the workload's object: Manifest, decoded strictly, or what Generate describes. It has neither Replicas nor Groups nor PinTo applied.
 func (w *Workload) Object() (client.Object, error) {
+	if w.Generate != nil {
+		return w.Generate.object(w.Name)
+	}
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(w.Manifest, &head); err != nil {
 		return nil, fmt.Errorf("decode manifest: %w", err)
@@ -101,14 +104,8 @@ func (w *Workload) Kind() string {
 	return head.Kind
 }
 
-// Pod is a pod of the workload as far as scheduling goes: as its manifest has it, or with the requests and tolerations of Generate.
+// Pod is a pod of the workload as its manifest, or Generate, has it.
 func (w *Workload) Pod() (*corev1.Pod, error) {
-	if g := w.Generate; g != nil {
-		return &corev1.Pod{Spec: corev1.PodSpec{
-			Containers:  []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: g.Requests}}},
-			Tolerations: g.Tolerations,
-		}}, nil
-	}
 	object, err := w.Object()
 	if err != nil {
 		return nil, err
@@ -116,11 +113,12 @@ func (w *Workload) Pod() (*corev1.Pod, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		return pod, nil
 	}
-	template := podTemplate(object)
+	template := PodTemplate(object)
 	return &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, nil
 }
 
-func podTemplate(object client.Object) *corev1.PodTemplateSpec {
+// PodTemplate is the pod template within an object of a kind that a workload may have, to be read or changed; nil for a Pod.
+func PodTemplate(object client.Object) *corev1.PodTemplateSpec {
 	switch o := object.(type) {
 	case *appsv1.ReplicaSet:
 		return &o.Spec.Template
@@ -131,7 +129,7 @@ func podTemplate(object client.Object) *corev1.PodTemplateSpec {
 	case *batchv1.Job:
 		return &o.Spec.Template
 	}
-	return &corev1.PodTemplateSpec{}
+	return nil
 }
 
 // withLimits lets limits stand in for the requests that are absent, as the API's defaults do before anybody counts them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,10 +35,14 @@ func New(cfg *rest.Config, out trace.Recorder, isCheck func(*corev1.Pod) bool) (
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
+	return newRecorder(client, out, isCheck), nil
+}
+
+func newRecorder(client kubernetes.Interface, out trace.Recorder, isCheck func(*corev1.Pod) bool) *Recorder {
 	if isCheck == nil {
 		isCheck = func(*corev1.Pod) bool { return false }
 	}
-	return &Recorder{client: client, trace: out, isCheck: isCheck, synced: make(chan struct{})}, nil
+	return &Recorder{client: client, trace: out, isCheck: isCheck, synced: make(chan struct{})}
 }
 
 // Name implements sim.Component.
@@ -102,11 +107,27 @@ func open(ctx context.Context, what string, lw *cache.ListWatch) (*list, error) 
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
-	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, accessor.GetResourceVersion(), lw)
+	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, accessor.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: tellGone(lw.WatchFuncWithContext)})
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", what, err)
 	}
 	return &list{Interface: watcher, what: what, present: present}, nil
+}
+
+// tellGone has a watch that cannot be opened, because what it is to begin with is gone, end with that error as an open one does.
+// A RetryWatcher would try to open it for ever.
+func tellGone(open cache.WatchFuncWithContext) cache.WatchFuncWithContext {
+	return func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		w, err := open(ctx, o)
+		var gone apierrors.APIStatus
+		if errors.As(err, &gone) && gone.Status().Code == http.StatusGone {
+			status := gone.Status()
+			events := make(chan watch.Event, 1)
+			events <- watch.Event{Type: watch.Error, Object: &status}
+			return watch.NewProxyWatcher(events), nil
+		}
+		return w, err
+	}
 }
 
 // follow hands every event to observe, in order, until ctx ends or the watch breaks for good.

@@ -37,7 +37,7 @@ func NewCreator(cfg *rest.Config) (*Creator, error) {
 func (c *Creator) Create(ctx context.Context, workloads []sim.Workload) error {
 	start := time.Now()
 	for _, w := range byTime(workloads) {
-		if err := sleepUntil(ctx, start.Add(w.After.Duration)); err != nil {
+		if err := sim.Sleep(ctx, time.Until(start.Add(w.After.Duration))); err != nil {
 			return err
 		}
 		objects, err := Objects(w)
@@ -78,15 +78,4 @@ func byTime(workloads []sim.Workload) []sim.Workload {
 	return slices.SortedStableFunc(slices.Values(workloads), func(a, b sim.Workload) int {
 		return cmp.Compare(a.After.Duration, b.After.Duration)
 	})
-}
-
-func sleepUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

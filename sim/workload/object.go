@@ -9,118 +9,67 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mirrorgap/mirrorgap/sim"
 )
 
-// pauseImage is never pulled: containers of simulated nodes do not run. It is what the manifests of such experiments usually name.
-const pauseImage = "registry.k8s.io/pause:3.10"
-
 // Objects builds the objects of a workload whose Fill, if any, has been resolved to Replicas: one object, or for a Pod as many as Replicas says.
 func Objects(w sim.Workload) ([]client.Object, error) {
-	obj, err := base(w)
+	object, err := w.Object()
 	if err != nil {
 		return nil, fmt.Errorf("workload %s: %w", w.Name, err)
 	}
-	if obj.GetNamespace() == "" {
-		obj.SetNamespace(metav1.NamespaceDefault)
+	if object.GetNamespace() == "" {
+		object.SetNamespace(metav1.NamespaceDefault)
 	}
-	switch o := obj.(type) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		dress(&pod.ObjectMeta, &pod.Spec, w)
+		return copies(pod, w.Replicas), nil
+	}
+	if w.Replicas != nil {
+		setReplicas(object, w.Replicas)
+	}
+	template := sim.PodTemplate(object)
+	dress(&template.ObjectMeta, &template.Spec, w)
+	return []client.Object{object}, nil
+}
+
+// setReplicas overrides the number of pods; a Job runs all of its pods at once.
+func setReplicas(object client.Object, replicas *int32) {
+	switch o := object.(type) {
 	case *appsv1.Deployment:
-		o.Spec.Replicas = override(w.Replicas, o.Spec.Replicas)
-		dress(&o.Spec.Template.ObjectMeta, &o.Spec.Template.Spec, w)
+		o.Spec.Replicas = replicas
 	case *appsv1.ReplicaSet:
-		o.Spec.Replicas = override(w.Replicas, o.Spec.Replicas)
-		dress(&o.Spec.Template.ObjectMeta, &o.Spec.Template.Spec, w)
-	case *appsv1.DaemonSet:
-		dress(&o.Spec.Template.ObjectMeta, &o.Spec.Template.Spec, w)
+		o.Spec.Replicas = replicas
 	case *batchv1.Job:
-		o.Spec.Parallelism, o.Spec.Completions = override(w.Replicas, o.Spec.Parallelism), override(w.Replicas, o.Spec.Completions)
-		dress(&o.Spec.Template.ObjectMeta, &o.Spec.Template.Spec, w)
-	case *corev1.Pod:
-		dress(&o.ObjectMeta, &o.Spec, w)
-		o.Spec.NodeName = w.PinTo
-		return copies(o, w.Replicas), nil
-	default:
-		return nil, fmt.Errorf("workload %s: a %T makes no pods: use a Deployment, ReplicaSet, Job, DaemonSet or Pod", w.Name, obj)
+		o.Spec.Parallelism, o.Spec.Completions = replicas, replicas
 	}
-	return []client.Object{obj}, nil
 }
 
-func base(w sim.Workload) (client.Object, error) {
-	if w.Generate != nil {
-		return generate(w)
-	}
-	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(w.Manifest, nil, nil)
-	if err != nil {
-		return nil, fmt.Errorf("decode manifest: %w", err)
-	}
-	o, ok := obj.(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("a %T is not a single object", obj)
-	}
-	return o, nil
-}
-
-func generate(w sim.Workload) (client.Object, error) {
-	labels := map[string]string{"app": w.Name}
-	meta := metav1.ObjectMeta{Name: w.Name, Namespace: metav1.NamespaceDefault}
-	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels},
-		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{
-				Name: "pause", Image: pauseImage,
-				Resources: corev1.ResourceRequirements{Requests: w.Generate.Requests},
-			}},
-			PriorityClassName: w.Generate.PriorityClassName,
-			Tolerations:       w.Generate.Tolerations,
-		},
-	}
-	selector := &metav1.LabelSelector{MatchLabels: labels}
-	switch w.Generate.Kind {
-	case "Deployment":
-		return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, nil
-	case "ReplicaSet", "":
-		return &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template}}, nil
-	case "DaemonSet":
-		return &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, nil
-	case "Job":
-		template.Spec.RestartPolicy = corev1.RestartPolicyNever
-		return &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: template}}, nil
-	case "Pod":
-		meta.Labels = labels
-		return &corev1.Pod{ObjectMeta: meta, Spec: template.Spec}, nil
-	}
-	return nil, fmt.Errorf("generate a %q: use ReplicaSet, Deployment, Job, DaemonSet or Pod", w.Generate.Kind)
-}
-
-func override(replicas, own *int32) *int32 {
-	if replicas != nil {
-		return replicas
-	}
-	return own
-}
-
-// dress labels a pod template with its workload and pins it to the workload's node groups.
+// dress labels a pod, or a template of pods, with its workload, and pins it to the workload's node groups or its node.
 func dress(meta *metav1.ObjectMeta, spec *corev1.PodSpec, w sim.Workload) {
-	meta.Labels = maps.Clone(meta.Labels)
-	if meta.Labels == nil {
-		meta.Labels = map[string]string{}
-	}
-	meta.Labels[sim.LabelWorkload] = w.Name
+	meta.Labels = with(meta.Labels, sim.LabelWorkload, w.Name)
 	switch len(w.Groups) {
 	case 0:
 	case 1:
-		spec.NodeSelector = maps.Clone(spec.NodeSelector)
-		if spec.NodeSelector == nil {
-			spec.NodeSelector = map[string]string{}
-		}
-		spec.NodeSelector[sim.LabelGroup] = w.Groups[0]
+		spec.NodeSelector = with(spec.NodeSelector, sim.LabelGroup, w.Groups[0])
 	default:
 		requireGroups(spec, w.Groups)
 	}
+	if w.PinTo != "" {
+		spec.NodeName = w.PinTo
+	}
+}
+
+// with is labels and one more. It is a copy: a generated object's template shares its labels with the selector.
+func with(labels map[string]string, key, value string) map[string]string {
+	more := maps.Clone(labels)
+	if more == nil {
+		more = map[string]string{}
+	}
+	more[key] = value
+	return more
 }
 
 // requireGroups adds the groups to every term of the required node affinity: terms are alternatives, so each must name them.
