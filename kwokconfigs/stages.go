@@ -1,11 +1,14 @@
 package kwokconfigs
 
 import (
+	"context"
 	"embed"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	"sigs.k8s.io/kwok/pkg/apis/v1alpha1"
+	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 	"sigs.k8s.io/yaml"
 )
 
@@ -25,6 +28,9 @@ var FS embed.FS
 
 // Stages returns the stages for nodes whose Leases KWOK renews (controllers.Config.NodeLeaseDurationSeconds above 0), in KWOK's internal form: all of FS
 // but node-heartbeat. KWOK wants them grouped by Spec.ResourceRef (controllers.Config.LocalStages). An error names the file that KWOK could not use.
+//
+// Call it before KWOK's controllers start, and not from several goroutines at once: KWOK v0.8.0 registers the types of its expression language in an
+// unguarded global map when a stage is first matched, which its node and pod controllers do at the same time. Stages matches each one before.
 func Stages() ([]*internalversion.Stage, error) {
 	var stages []*internalversion.Stage
 	for _, name := range []string{"node-initialize", "node-heartbeat-with-lease", "pod-ready", "pod-completed", "pod-delete"} {
@@ -51,5 +57,18 @@ func load(file string) (*internalversion.Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("convert stage %s to KWOK's internal form: %w", file, err)
 	}
+	if err := compile(internal); err != nil {
+		return nil, fmt.Errorf("compile stage %s: %w", file, err)
+	}
 	return internal, nil
+}
+
+// compile has KWOK compile the stage's expressions, which it does on the first match.
+func compile(stage *internalversion.Stage) error {
+	var object any = &corev1.Node{}
+	if stage.Spec.ResourceRef.Kind == "Pod" {
+		object = &corev1.Pod{}
+	}
+	_, err := lifecycle.Lifecycle{lifecycle.NewStage(stage)}.ListAllPossible(context.Background(), &lifecycle.Event{Data: object})
+	return err
 }
