@@ -64,6 +64,7 @@ func (n *node) startContainers(p *pod) {
 	for i := range p.inits {
 		p.inits[i] = container{spec: &p.object.Spec.InitContainers[i], state: initializing()}
 	}
+	p.running, p.end = context.WithCancel(n.ctx)
 	n.runInits(p, 0)
 }
 
@@ -102,15 +103,10 @@ func (n *node) program(pod *corev1.Pod, c *corev1.Container) Program {
 func (n *node) run(p *pod, i int, program Program) {
 	c := &p.inits[i]
 	c.state = running()
-	ctx, end := context.WithCancel(n.ctx)
-	p.end = end
 	surroundings := ContainerContext{Pod: p.object, Container: c.spec, Node: n.Name, Manifests: n.folder}
 	n.kubelets.crew.start(func() {
-		defer end()
-		err := logged(ctx, program, surroundings, n.kubelets.config.LogDir)
-		if ctx.Err() == nil { // else nobody waits for it
-			n.do(func() { n.exited(p, i, err) })
-		}
+		err := logged(p.running, program, surroundings, n.kubelets.config.LogDir)
+		n.do(func() { n.exited(p, i, err) })
 	})
 }
 
@@ -139,7 +135,7 @@ func logged(ctx context.Context, program Program, c ContainerContext, dir string
 
 // exited goes on after an init container ended.
 func (n *node) exited(p *pod, i int, err error) {
-	if !n.knows(p) || p.state != admitted || p.object.DeletionTimestamp != nil {
+	if p.running.Err() != nil {
 		return
 	}
 	c := &p.inits[i]
@@ -166,7 +162,7 @@ func (n *node) exited(p *pod, i int, err error) {
 
 // restart runs an init container again.
 func (n *node) restart(p *pod, i int) {
-	if !n.knows(p) || p.state != admitted || p.object.DeletionTimestamp != nil {
+	if p.running.Err() != nil {
 		return
 	}
 	c := &p.inits[i]

@@ -126,7 +126,7 @@ func TestProgramEndsWithItsPodOrItsKubelet(t *testing.T) {
 // A reboot runs the init containers again.
 func TestRebootRerunsInitContainers(t *testing.T) {
 	runs := 0
-	check := func(_ context.Context, surroundings ContainerContext) error {
+	check := func(context.Context, ContainerContext) error {
 		runs++
 		time.Sleep(5 * time.Second)
 		return nil

@@ -230,6 +230,7 @@ var _ = Describe("A kubelet", func() {
 		By("adding a manifest")
 		Expect(kubelets.PutStaticPod(node, "late.yaml", []byte(manifest("late", "100m")))).To(Succeed())
 		added := mirrorOf(ctx, "late-"+node)
+		Eventually(ctx, func() *metav1.Time { return mirrorOf(ctx, "late-"+node).Status.StartTime }).ShouldNot(BeNil(), "the kubelet knows it")
 		By("changing it")
 		Expect(kubelets.PutStaticPod(node, "late.yaml", []byte(manifest("late", "200m")))).To(Succeed())
 		Eventually(ctx, func() types.UID { return mirrorOf(ctx, "late-"+node).UID }).ShouldNot(Equal(added.UID))

@@ -78,11 +78,9 @@ func inCluster(t *testing.T, config Config, test func(c *cluster)) {
 	})
 }
 
-func newCluster(t testing.TB, config Config) *cluster {
-	c := &cluster{client: fake.NewClientset(), start: time.Now()}
-	if real, ok := t.(*testing.T); ok {
-		c.T = real
-	}
+func newCluster(t *testing.T, config Config) *cluster {
+	t.Helper()
+	c := &cluster{T: t, client: fake.NewClientset(), start: time.Now()}
 	c.client.PrependReactor("*", "*", c.note)
 	c.client.PrependReactor("create", "*", c.identify)
 	config.Recorder = trace.RecorderFunc(func(e trace.Event) {

@@ -49,7 +49,11 @@ func (n *node) mirrorStream(p *pod) string { return n.Name + "/" + p.name() }
 // (tryReconcileMirrorPods).
 func (n *node) reconcileMirror(p *pod) {
 	mirror := n.mirror(p)
-	if !n.knows(p) || p.static.replacing || mirror != nil && isRight(mirror, p.object) {
+	switch {
+	case !n.knows(p), mirror != nil && isRight(mirror, p.object):
+		return
+	case p.static.replacing:
+		p.static.again = true
 		return
 	}
 	if object, err := n.kubelets.nodeLister().Get(n.Name); err != nil || object.DeletionTimestamp != nil {
@@ -64,6 +68,10 @@ func (n *node) reconcileMirror(p *pod) {
 			p.static.replacing, p.static.mirrored = false, err == nil
 			if err != nil {
 				n.mirrorFailed(p, err)
+			}
+			if p.static.again {
+				p.static.again = false
+				n.reconcileMirror(p)
 			}
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/config"
@@ -66,8 +67,9 @@ type pod struct {
 	// status is what the kubelet says; nil as long as it has nothing to say. writing: a write of it is due. written: there was one.
 	status           *corev1.PodStatus
 	writing, written bool
-	// end ends the pod's programs; nil when there are none.
-	end context.CancelFunc
+	// running lasts as long as the pod's containers may run, until end is called; both are nil when they never did.
+	running context.Context
+	end     context.CancelFunc
 }
 
 // podState is a pod's standing at admission.
@@ -106,7 +108,7 @@ func (n *node) boot() {
 	n.record(trace.Event{Kind: trace.KubeletStarted})
 	n.readFolder()
 	n.booted = true
-	n.register(registrationStep)
+	n.register(registrationStep, n.sample(n.Behaviour.ReadyDelay, "kubelet/ready", n.Name))
 	n.after(n.sample(n.Behaviour.PodSourceDelay, "kubelet/pod-source", n.Name), n.openSource)
 }
 
@@ -181,12 +183,14 @@ func (n *node) firstHousekeeping() {
 // boundPods are the pods of the node as the watch shows them now, by creation time and then by name.
 func (n *node) boundPods() []*corev1.Pod {
 	objects, err := n.kubelets.pods.GetIndexer().ByIndex(byNode, n.Name)
-	if err != nil {
-		panic(err) // the index is defined where the informer is made
+	if err != nil { // the index is gone from newKubelets
+		klog.FromContext(n.ctx).Error(err, "Unable to list the pods of the node", "node", n.Name)
 	}
 	pods := make([]*corev1.Pod, 0, len(objects))
 	for _, obj := range objects {
-		pods = append(pods, obj.(*corev1.Pod))
+		if pod, ok := obj.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
 	}
 	sort.Slice(pods, func(i, j int) bool {
 		a, b := pods[i], pods[j]

@@ -35,10 +35,9 @@ const (
 	maxRegistrationStep = 7 * time.Second
 )
 
-// register attempts to register the node after a while, again and again until it succeeds.
-func (n *node) register(wait time.Duration) {
+// register attempts to register the node after a while, again and again until it succeeds. It is Ready readyDelay later.
+func (n *node) register(wait, readyDelay time.Duration) {
 	n.after(wait, func() {
-		readyDelay := n.sample(n.Behaviour.ReadyDelay, "kubelet/ready", n.Name)
 		n.calls.push(func() {
 			created := time.Now()
 			object, err := n.createNode(n.newObject(created.Add(readyDelay)))
@@ -47,7 +46,7 @@ func (n *node) register(wait time.Duration) {
 			}
 			n.do(func() {
 				if err != nil {
-					n.register(min(2*wait, maxRegistrationStep))
+					n.register(min(2*wait, maxRegistrationStep), readyDelay)
 					return
 				}
 				n.created, n.uid = created, object.UID

@@ -33,8 +33,8 @@ type staticPod struct {
 	file string
 	// atBoot: the manifest was there when the kubelet started.
 	atBoot bool
-	// replacing: an API call for its mirror pod is going on. mirrored: the last one succeeded.
-	replacing, mirrored bool
+	// replacing: an API call for its mirror pod is going on; again: the mirror has to be looked at after it. mirrored: the last one succeeded.
+	replacing, again, mirrored bool
 	// posted is the mirror pod that has the kubelet's status.
 	posted types.UID
 }
@@ -167,7 +167,7 @@ var _ fs.FS = (*folder)(nil)
 func newFolder(manifests []sim.StaticPod) *folder {
 	f := &folder{files: fstest.MapFS{}, delays: map[string]*random.Delay{}}
 	for _, m := range manifests {
-		f.put(m.FileName, m.Manifest)
+		f.put(m.FileName, m.Content())
 		f.delays[m.FileName] = m.MirrorDelay
 	}
 	return f

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 
 	"github.com/mirrorgap/mirrorgap/sim/random"
@@ -182,6 +184,31 @@ func TestManifestsWhileTheNodeRuns(t *testing.T) {
 		if c.hasPod("kube-system", "late-n0") {
 			c.Error("the mirror came back")
 		}
+	})
+}
+
+// A manifest that changes while the mirror of its old content is being created: the new mirror is refused first, and replaces the old one as soon as
+// the kubelet sees that.
+func TestManifestThatChangesTooSoon(t *testing.T) {
+	inCluster(t, Config{}, func(c *cluster) {
+		c.run(newMachine("n0"))
+		c.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			time.Sleep(time.Second) // nobody else calls the API meanwhile
+			return false, nil, nil
+		})
+		c.until(10 * time.Second)
+		for _, cpu := range []string{"1", "2"} {
+			if err := c.kubelets.PutStaticPod("n0", "late.yaml", []byte(manifest("late", cpu))); err != nil {
+				c.Fatal(err)
+			}
+			c.wait(500 * time.Millisecond)
+		}
+		c.until(14 * time.Second)
+		same(c, "trace", c.kinds(trace.KubeletStarted), []string{
+			"StaticPodStarted kube-system/late-n0",
+			"StaticPodStopped kube-system/late-n0", "StaticPodStarted kube-system/late-n0", "MirrorFailed kube-system/late-n0",
+		})
+		same(c, "cpu in the mirror", c.pod("kube-system", "late-n0").Spec.Containers[0].Resources.Requests.Cpu().String(), "2")
 	})
 }
 

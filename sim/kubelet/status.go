@@ -21,7 +21,7 @@ var kubeletConditions = []corev1.PodConditionType{
 
 // setStatus makes a status the kubelet's word about a pod, to be written after StatusDelay.
 func (n *node) setStatus(p *pod, s corev1.PodStatus) {
-	old := n.known(p)
+	old := n.lastStatus(p)
 	s.ObservedGeneration = max(podutil.CalculatePodStatusObservedGeneration(p.object), old.ObservedGeneration)
 	for _, condition := range kubeletConditions {
 		updateLastTransitionTime(&s, old, condition)
@@ -43,8 +43,8 @@ func (n *node) setStatus(p *pod, s corev1.PodStatus) {
 	})
 }
 
-// known is the last status of a pod: the kubelet's, or else the API's.
-func (n *node) known(p *pod) *corev1.PodStatus {
+// lastStatus is the last status of a pod: the kubelet's, or else the API's.
+func (n *node) lastStatus(p *pod) *corev1.PodStatus {
 	if p.status != nil {
 		return p.status
 	}
@@ -129,7 +129,7 @@ func (n *node) writeNewMirrors() {
 // report tells the state of an admitted pod's containers, as far as the kubelet and not KWOK is in charge: up to the end of its init containers
 // (generateAPIPodStatus).
 func (n *node) report(p *pod) {
-	old := n.known(p)
+	old := n.lastStatus(p)
 	s := corev1.PodStatus{
 		QOSClass:              v1qos.GetPodQOS(p.object),
 		Phase:                 p.phase(),
@@ -167,7 +167,7 @@ func notInitialized(old *corev1.PodStatus) *corev1.PodStatus {
 
 // killedStatus is the status of a pod that the kubelet killed: the API's, with all containers terminated and the reason.
 func (n *node) killedStatus(p *pod, explain func(*corev1.PodStatus)) corev1.PodStatus {
-	old := n.known(p)
+	old := n.lastStatus(p)
 	if target := n.target(p); target != nil {
 		old = &target.Status // what KWOK did to it since
 	}
