@@ -104,8 +104,9 @@ func (r *nodeReconciler) decide(ctx context.Context, node *corev1.Node) ([]verdi
 	return verdicts, nil
 }
 
-// evaluatedBefore says whether the rule's status has an evaluation of this node from before the given time.
+// evaluatedBefore says whether the rule's status has an evaluation of this node from before the given time, to the second, as the API has it.
 func evaluatedBefore(rule *v1alpha1.NodeReadinessRule, node *corev1.Node, t time.Time) bool {
+	t = t.Truncate(time.Second)
 	return slices.ContainsFunc(rule.Status.NodeEvaluations, func(e v1alpha1.NodeEvaluation) bool {
 		return e.NodeName == node.Name && e.LastEvaluationTime.Time.Before(t) && !e.LastEvaluationTime.Before(&node.CreationTimestamp)
 	})

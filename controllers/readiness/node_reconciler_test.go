@@ -209,7 +209,14 @@ func TestAdoptionIsToldOnce(t *testing.T) {
 		t.Errorf("at first: told of %v", told)
 	}
 
+	// The status can be written before the node is reconciled, with the second in which the process started.
 	rule.Status = report(t, rule, time.Now(), nodeNamed("n", tainted(held)))
+	bench = newNodeBench(t, interceptor.Funcs{}, rule, nodeNamed("n", tainted(held)))
+	bench.started = rule.Status.NodeEvaluations[0].LastEvaluationTime.Add(time.Second - 1)
+	if told := reconcileTwice(); !slices.Equal(told, []string{"TaintAdopted"}) {
+		t.Errorf("with a status of this process: told of %v", told)
+	}
+
 	node := nodeNamed("n", tainted(held))
 	node.CreationTimestamp.Time = time.Now().Add(-time.Minute)
 	bench = newNodeBench(t, interceptor.Funcs{}, rule, node)
