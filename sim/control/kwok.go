@@ -27,8 +27,9 @@ const (
 	podCIDR = "10.0.0.1/24"
 	// leaseSeconds is the kubelet's nodeLeaseDurationSeconds (pkg/kubelet/apis/config/v1beta1/defaults.go).
 	leaseSeconds = 40
-	// playParallelism is KWOK's default for each of its queues (pkg/apis/config/v1alpha1, kwok_configuration_types.go).
-	playParallelism = 4
+	// parallelism is how many nodes' kubelets write at a time in each of KWOK's queues. Real kubelets do not wait for each other; with KWOK's own
+	// default of 4 they do as soon as the API server takes long: of 10,000 pods on 1,000 nodes, 5 a second became Running and leases expired.
+	parallelism = 64
 )
 
 // KWOK is KWOK's controller, playing stages on every node and pod of the cluster, and the nodes' port for kubectl logs.
@@ -97,11 +98,11 @@ func (k *KWOK) controllerConfig() (kwok.Config, error) {
 		CIDR:                      podCIDR,
 		NodeIP:                    nodeAddress,
 		LocalStages:               byResource(k.stages),
-		PodPlayStageParallelism:   playParallelism,
-		NodePlayStageParallelism:  playParallelism,
+		PodPlayStageParallelism:   parallelism,
+		NodePlayStageParallelism:  parallelism,
 		NodeLeaseDurationSeconds:  leaseSeconds,
-		NodeLeaseParallelism:      playParallelism,
-		PodsOnNodeSyncParallelism: playParallelism,
+		NodeLeaseParallelism:      parallelism,
+		PodsOnNodeSyncParallelism: parallelism,
 		ID:                        "mirrorgap",
 	}, nil
 }

@@ -81,6 +81,8 @@ func (e *Engine) start(opts Options) error {
 	api.Path, api.Out, api.Err = filepath.Join(e.links, "kube-apiserver"), apiLog, apiLog
 	// Without these the server looks for a network interface to advertise, and fails on a machine that has only loopback.
 	api.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
+	// Simulated nodes have no name that resolves; kubectl logs is to go to their address.
+	api.Configure().Set("kubelet-preferred-address-types", "InternalIP")
 	for name, value := range opts.APIServerFlags {
 		api.Configure().Set(name, value)
 	}
