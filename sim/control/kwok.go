@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -74,7 +75,9 @@ func (k *KWOK) Run(ctx context.Context) error {
 }
 
 func (k *KWOK) controllerConfig() (kwok.Config, error) {
-	typed, err := kubernetes.NewForConfig(k.config)
+	protobuf := rest.CopyConfig(k.config)
+	protobuf.ContentType, protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	typed, err := kubernetes.NewForConfig(protobuf)
 	if err != nil {
 		return kwok.Config{}, fmt.Errorf("make client: %w", err)
 	}
