@@ -78,7 +78,7 @@ func readManifest(folder fs.FS, file string) (namespace, name string, ok bool) {
 	if err != nil {
 		return "", "", false
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
 	if err != nil || len(data) > maxManifestBytes {
 		return "", "", false

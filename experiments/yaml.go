@@ -251,4 +251,6 @@ func toBlockStyle(n *yaml.Node) {
 }
 
 // plainText is one or more lines of ASCII, none of which begins or ends with a space.
+//
+//nolint:gocritic // the range from ! to ~ is all of ASCII that is printed
 var plainText = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?(\n[!-~]([ -~]*[!-~])?)*\n?$`)

@@ -69,6 +69,7 @@ func compile(stage *internalversion.Stage) error {
 	if stage.Spec.ResourceRef.Kind == "Pod" {
 		object = &corev1.Pod{}
 	}
+	//nolint:forbidigo // it only compiles: nothing waits
 	_, err := lifecycle.Lifecycle{lifecycle.NewStage(stage)}.ListAllPossible(context.Background(), &lifecycle.Event{Data: object})
 	return err
 }

@@ -115,7 +115,7 @@ type FirstWave struct {
 }
 
 // ClosedForm is the expected outcome of a first wave of equal pods that fills a fresh node while its mirror pods are missing. With A the node's
-// allocatable, v the requests that the scheduler saw on it, h those of static pods that it did not see, r one pod's requests:
+// allocatable, v the requests that the scheduler saw on it, h those of static pods that it did not see, r one pod's requests.
 type ClosedForm struct {
 	// Bound is floor((A−v)/r), Admitted floor((A−v−h)/r), over the resource that allows the fewest.
 	Bound, Admitted int

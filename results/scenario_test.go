@@ -197,7 +197,7 @@ func analyzeFile(t *testing.T, path string) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	reader, err := trace.NewReader(path, f)
 	if err != nil {
 		t.Fatal(err)

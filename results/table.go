@@ -66,12 +66,12 @@ func sentence(s *Summary) string {
 		arm := &s.Arms[i]
 		arms[i] = arm.Name + ": " + finding(arm)
 		if !sameRuns {
-			arms[i] += fmt.Sprintf(" (n = %s)", things(len(arm.Runs), "run"))
+			arms[i] += fmt.Sprintf(" (n = %s)", runs(len(arm.Runs)))
 		}
 	}
 	text := strings.Join(arms, "; ")
 	if sameRuns && len(s.Arms) > 0 {
-		text += fmt.Sprintf(" (n = %s an arm)", things(len(s.Arms[0].Runs), "run"))
+		text += fmt.Sprintf(" (n = %s an arm)", runs(len(s.Arms[0].Runs)))
 	}
 	return text + "."
 }
@@ -104,10 +104,10 @@ func caveats(arm *Arm) string {
 	}
 	var parts []string
 	if inconclusive > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s inconclusive", inconclusive, things(len(arm.Runs), "run")))
+		parts = append(parts, fmt.Sprintf("%d of %s inconclusive", inconclusive, runs(len(arm.Runs))))
 	}
 	if unsettled > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s not settled at the time limit", unsettled, things(len(arm.Runs), "run")))
+		parts = append(parts, fmt.Sprintf("%d of %s not settled at the time limit", unsettled, runs(len(arm.Runs))))
 	}
 	return strings.Join(parts, " and ")
 }
@@ -301,11 +301,11 @@ func nodes(a *Arm, name, kind string) string {
 	return n + " " + kind + " nodes"
 }
 
-func things(n int, noun string) string {
+func runs(n int) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 run"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d runs", n)
 }
 
 // quantity writes a number with its unit; pods and nodes are named by the row.

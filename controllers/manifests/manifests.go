@@ -97,7 +97,7 @@ func served(c client.Client) wait.ConditionWithContextFunc {
 func listed(ctx context.Context, c client.Client) (bool, error) {
 	err := c.List(ctx, &v1alpha1.NodeReadinessRuleList{}, client.Limit(1))
 	if meta.IsNoMatchError(err) || client.IgnoreNotFound(err) == nil && err != nil {
-		return false, nil // established, but this API server's discovery or handler has not caught up
+		return false, nil //nolint:nilerr // established, but this API server's discovery or handler has not caught up
 	}
 	return err == nil, err
 }

@@ -149,7 +149,7 @@ func (c *cacheCollector) Describe(ch chan<- *prometheus.Desc) {
 }
 
 func (c *cacheCollector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout) //nolint:forbidigo // the collector's interface has no context
 	defer cancel()
 	rules, rulesErr := listRules(ctx, c.reader)
 	nodes, nodesErr := listNodes(ctx, c.reader)

@@ -3,6 +3,7 @@ package readiness
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,7 @@ func TestOverlap(t *testing.T) {
 		return parsed
 	}
 	defined := func(a, b labels.Selector) bool {
-		choices := append(values, "unknown", "")
+		choices := append(slices.Clone(values), "unknown", "")
 		for _, p := range choices {
 			for _, z := range choices {
 				set := labels.Set{}

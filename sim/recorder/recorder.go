@@ -157,7 +157,7 @@ func follow(ctx context.Context, l *list, observe func(watch.EventType, runtime.
 
 func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the error is the consequence of the end
 	}
 	return err
 }
