@@ -266,7 +266,10 @@ func nodesCell(name string) func(*Arm) string {
 			return absent
 		}
 		d := f.OverNodes
-		if d.N == 0 {
+		switch {
+		case d.N == 0 && d.Censored == 0:
+			return absent
+		case d.N == 0:
 			return absent + sizes(*d)
 		}
 		return fmt.Sprintf("%s / %s / %s", number(*d.Median), number(*d.P90), quantity(*d.Max, f.Unit)) + sizes(*d)
