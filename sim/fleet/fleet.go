@@ -44,8 +44,8 @@ type Config struct {
 type Fleet struct {
 	config Config
 	client kubernetes.Interface
-	// size is the number of machines of each group so far, in the order of Config.Groups.
-	size []int
+	// there says of every machine that ever joined whether it is there, by group in the order of Config.Groups and by index.
+	there [][]bool
 }
 
 // New makes a fleet without machines.
@@ -54,7 +54,11 @@ func New(config Config) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	return &Fleet{config: config, client: client, size: make([]int, len(config.Groups))}, nil
+	return newFleet(config, client), nil
+}
+
+func newFleet(config Config, client kubernetes.Interface) *Fleet {
+	return &Fleet{config: config, client: client, there: make([][]bool, len(config.Groups))}
 }
 
 // Initial starts the machines that are there from the beginning. It does not wait until they are Ready.
@@ -69,11 +73,11 @@ func (f *Fleet) Initial(ctx context.Context) error {
 	return nil
 }
 
-// Size is the number of machines that have joined so far.
+// Size is the number of machines that are there.
 func (f *Fleet) Size() int {
 	sum := 0
-	for _, n := range f.size {
-		sum += n
+	for g := range f.there {
+		sum += len(f.present(g))
 	}
 	return sum
 }
@@ -82,7 +86,7 @@ func (f *Fleet) Size() int {
 func (f *Fleet) Grow(ctx context.Context) error {
 	start := time.Now()
 	for _, s := range f.script() {
-		if err := sleepUntil(ctx, start.Add(s.at)); err != nil {
+		if err := sim.Sleep(ctx, time.Until(start.Add(s.at))); err != nil {
 			return err
 		}
 		if err := s.do(ctx); err != nil {
@@ -118,8 +122,8 @@ func (f *Fleet) script() []step {
 
 // join starts the next machine of a group.
 func (f *Fleet) join(ctx context.Context, g int, initial bool) error {
-	index := f.size[g]
-	f.size[g]++
+	index := len(f.there[g])
+	f.there[g] = append(f.there[g], true)
 	if err := f.config.Kubelets.Start(ctx, f.machine(g, index, initial)); err != nil {
 		return fmt.Errorf("add a machine to node group %s: %w", f.config.Groups[g].Name, err)
 	}
@@ -148,78 +152,99 @@ func (f *Fleet) machine(g, index int, initial bool) kubelet.Machine {
 
 // steps are what an action consists of.
 func (f *Fleet) steps(g int, a *sim.Action) []step {
-	var nodes []int // those that the action meets; later steps of it go on with the same ones
-	first := func(do func(ctx context.Context, node string) error) step {
-		return step{a.At.Duration, func(ctx context.Context) error {
-			nodes = f.existing(g, a.Nodes)
-			return f.each(ctx, g, nodes, do)
+	kubelets, name := f.config.Kubelets, f.config.Groups[g].NodeName
+	var met []int // the machines that the action meets; what it does later happens to the same ones
+	first := func(do func(ctx context.Context, index int) error) step {
+		return step{a.At.Duration, func(ctx context.Context) (err error) {
+			if met, err = f.meet(g, a.Nodes); err != nil {
+				return err
+			}
+			return f.each(ctx, g, met, do)
 		}}
 	}
 	later := func(after time.Duration, do func(ctx context.Context, index int) error) step {
-		return step{a.At.Duration + after, func(ctx context.Context) error {
-			for _, index := range nodes {
-				if err := do(ctx, index); err != nil {
-					return err
-				}
-			}
-			return nil
-		}}
+		return step{a.At.Duration + after, func(ctx context.Context) error { return f.each(ctx, g, met, do) }}
 	}
-	name := f.config.Groups[g].NodeName
+	leave := first(func(ctx context.Context, index int) error { return f.leave(ctx, g, index) })
 	switch {
 	case a.Leave != nil && a.Leave.Return != nil:
-		return []step{first(f.leave), later(a.Leave.Return.Duration, func(ctx context.Context, index int) error {
-			return f.config.Kubelets.Start(ctx, f.machine(g, index, false))
-		})}
+		return []step{leave, later(a.Leave.Return.Duration, func(ctx context.Context, index int) error { return f.comeBack(ctx, g, index) })}
 	case a.Leave != nil:
-		return []step{first(f.leave)}
+		return []step{leave}
 	case a.Reboot != nil:
-		stop := func(_ context.Context, node string) error { f.config.Kubelets.Stop(node); return nil }
-		return []step{first(stop), later(a.Reboot.Down.Duration, func(_ context.Context, index int) error {
-			return f.config.Kubelets.Restart(name(index))
-		})}
+		stop := func(_ context.Context, index int) error { kubelets.Stop(name(index)); return nil }
+		return []step{first(stop), later(a.Reboot.Down.Duration, func(_ context.Context, index int) error { return f.restart(g, index) })}
 	case a.PutStaticPod != nil:
-		return []step{first(func(_ context.Context, node string) error {
-			return f.config.Kubelets.PutStaticPod(node, a.PutStaticPod.FileName, a.PutStaticPod.Content())
+		return []step{first(func(_ context.Context, index int) error {
+			return kubelets.PutStaticPod(name(index), a.PutStaticPod.FileName, a.PutStaticPod.Content())
 		})}
 	case a.RemoveStaticPod != "":
-		return []step{first(func(_ context.Context, node string) error {
-			return f.config.Kubelets.RemoveStaticPod(node, a.RemoveStaticPod)
+		return []step{first(func(_ context.Context, index int) error {
+			return kubelets.RemoveStaticPod(name(index), a.RemoveStaticPod)
 		})}
 	default:
-		return []step{first(func(ctx context.Context, node string) error { return f.deleteMirror(ctx, node, a.DeleteMirror) })}
+		return []step{first(func(ctx context.Context, index int) error { return f.deleteMirror(ctx, name(index), a.DeleteMirror) })}
 	}
 }
 
-// existing are the indices of an action's nodes, all machines so far when it names none.
-func (f *Fleet) existing(g int, named []int) []int {
-	if len(named) > 0 {
-		return named
+// meet finds the machines of an action: those that it names, which must be there, or all that are there when it names none.
+func (f *Fleet) meet(g int, named []int) ([]int, error) {
+	present := f.present(g)
+	if len(named) == 0 {
+		return present, nil
 	}
-	all := make([]int, f.size[g])
-	for i := range all {
-		all[i] = i
+	for _, index := range named {
+		if !slices.Contains(present, index) {
+			return nil, fmt.Errorf("an action meets node %s, which is not there at that time: let it come after the node joins and before it leaves",
+				f.config.Groups[g].NodeName(index))
+		}
 	}
-	return all
+	return named, nil
 }
 
-func (f *Fleet) each(ctx context.Context, g int, nodes []int, do func(context.Context, string) error) error {
-	group := &f.config.Groups[g]
-	for _, index := range nodes {
-		if err := do(ctx, group.NodeName(index)); err != nil {
-			return fmt.Errorf("node group %s: %w", group.Name, err)
+// present are the indices of the machines of a group that are there.
+func (f *Fleet) present(g int) []int {
+	var indices []int
+	for index, there := range f.there[g] {
+		if there {
+			indices = append(indices, index)
+		}
+	}
+	return indices
+}
+
+func (f *Fleet) each(ctx context.Context, g int, machines []int, do func(context.Context, int) error) error {
+	for _, index := range machines {
+		if err := do(ctx, index); err != nil {
+			return fmt.Errorf("node group %s: %w", f.config.Groups[g].Name, err)
 		}
 	}
 	return nil
 }
 
 // leave ends a machine and deletes its Node, as a cloud's node controller does for an instance that is gone.
-func (f *Fleet) leave(ctx context.Context, node string) error {
+func (f *Fleet) leave(ctx context.Context, g, index int) error {
+	node := f.config.Groups[g].NodeName(index)
+	f.there[g][index] = false
 	f.config.Kubelets.Stop(node)
 	if err := f.client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node %s: %w", node, err)
 	}
 	return nil
+}
+
+// comeBack starts a new machine in the place of one that left: under its name, with a fresh static pod folder, and not established.
+func (f *Fleet) comeBack(ctx context.Context, g, index int) error {
+	f.there[g][index] = true
+	return f.config.Kubelets.Start(ctx, f.machine(g, index, false))
+}
+
+// restart ends a reboot, unless the machine left meanwhile.
+func (f *Fleet) restart(g, index int) error {
+	if !f.there[g][index] {
+		return nil
+	}
+	return f.config.Kubelets.Restart(f.config.Groups[g].NodeName(index))
 }
 
 // deleteMirror deletes a mirror pod at once, as kubectl delete --force does: a graceful deletion would keep it in the scheduler's view until
@@ -244,15 +269,4 @@ func (f *Fleet) deleteMirror(ctx context.Context, node, staticPod string) error 
 		}
 	}
 	return nil
-}
-
-func sleepUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -54,7 +53,7 @@ func isCheck(container *corev1.Container) bool {
 // run is the check in one container: it takes its time to start, then it is the shipped checker under the pod's own ServiceAccount.
 func (c *Checks) run(ctx context.Context, container kubelet.ContainerContext) error {
 	delay := c.spec.StartDelay.Sample(c.seed.Stream("check/start", container.Node))
-	if err := sleep(ctx, delay); err != nil {
+	if err := sim.Sleep(ctx, delay); err != nil {
 		return err
 	}
 	client, err := c.clientOf(container.Pod)
@@ -106,15 +105,4 @@ func environment(container *corev1.Container, name string) string {
 		}
 	}
 	return ""
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

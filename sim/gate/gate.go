@@ -25,7 +25,7 @@ type Gate struct {
 	condition string
 }
 
-// New makes the gate of an arm; spec has its defaults set. It fails when the rule does not decode.
+// New makes the gate of an arm; spec is valid and has its defaults. It fails when the rule does not decode.
 func New(spec *sim.Gate, leaveOut []sim.GatePart) (*Gate, error) {
 	rule, err := spec.DecodeRule()
 	if err != nil {
@@ -47,9 +47,6 @@ func (g *Gate) Taint() *corev1.Taint {
 func (g *Gate) Trace() *trace.Gate {
 	return &trace.Gate{TaintKey: g.taint.Key, TaintEffect: string(g.taint.Effect), Condition: g.condition}
 }
-
-// Complete tells whether no part is left out, so that nodes are released without anybody's help.
-func (g *Gate) Complete() bool { return len(g.leaveOut) == 0 }
 
 func (g *Gate) has(part sim.GatePart) bool { return !slices.Contains(g.leaveOut, part) }
 

@@ -103,9 +103,9 @@ func TestObjectsLeaveTheWorkloadAlone(t *testing.T) {
 
 func TestNoObjects(t *testing.T) {
 	for text, want := range map[string]string{
-		`{name: w, manifest: {apiVersion: v1, kind: Service, metadata: {name: s}}}`:   "a workload must be a Pod",
-		`{name: w, manifest: {apiVersion: v1, kind: PodList, items: []}}`:             "a workload must be a Pod",
-		`{name: w, manifest: {apiVersion: v1, kind: Pod, spec: {nodeNam: x}}}`:        `unknown field "spec.nodeNam"`,
+		`{name: w, manifest: {apiVersion: v1, kind: Service, metadata: {name: s}}}`: "a workload must be a Pod",
+		`{name: w, manifest: {apiVersion: v1, kind: PodList, items: []}}`:           "a workload must be a Pod",
+		`{name: w, manifest: {apiVersion: v1, kind: Pod, spec: {nodeNam: x}}}`:      `unknown field "spec.nodeNam"`,
 		`{name: w, manifest: [1]}`:                                                    "decode manifest",
 		`{name: w, generate: {kind: CronJob, requests: {}}}`:                          `generate a "CronJob"`,
 		`{name: w, manifest: {apiVersion: apps/v1beta1, kind: Deployment, spec: {}}}`: "apps/v1beta1",
