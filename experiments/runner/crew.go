@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/mirrorgap/mirrorgap/sim"
+	"github.com/mirrorgap/mirrorgap/sim/engine/live"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
@@ -39,6 +41,15 @@ func (e *diedError) Error() string {
 
 func (e *diedError) Unwrap() error { return e.err }
 
+// who is the component, or the server of the control plane, that died.
+func (e *diedError) who() string {
+	var server *live.DiedError
+	if errors.As(e.err, &server) {
+		return server.Server
+	}
+	return e.component
+}
+
 func newCrew(ctx context.Context, logDir string, out trace.Recorder) *crew {
 	ctx, stop := context.WithCancelCause(ctx)
 	return &crew{ctx: ctx, stop: stop, logDir: logDir, trace: out}
@@ -64,7 +75,7 @@ func (c *crew) watch(name string, f func(context.Context) error) {
 			return
 		}
 		died := &diedError{component: name, err: err}
-		c.trace.Record(trace.Event{Kind: trace.ComponentDied, Source: trace.SourceRun, Reason: name, Message: died.Error()})
+		c.trace.Record(trace.Event{Kind: trace.ComponentDied, Source: trace.SourceRun, Reason: died.who(), Message: died.Error()})
 		c.stop(died)
 	})
 }

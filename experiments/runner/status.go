@@ -13,9 +13,11 @@ import (
 type status struct {
 	gate *trace.Gate
 
-	mu      sync.Mutex
-	nodes   map[string]*nodeStatus
-	pods    map[string]*podStatus
+	mu    sync.Mutex
+	nodes map[string]*nodeStatus
+	pods  map[string]*podStatus
+	// mirrors are the mirror pods in the API. They outlive a Node, and a machine that returns under its name adopts them.
+	mirrors map[mirrorKey]bool
 	phase   string
 	rejects int
 	changed time.Time
@@ -27,9 +29,12 @@ type nodeStatus struct {
 	ready, held bool
 	// refused: the kubelet refused a manifest, so a mirror-pod check on this node can never pass.
 	refused bool
-	// static and mirrors are the static pods that the kubelet counts and the mirror pods in the API, both by config hash.
-	static, mirrors map[string]bool
+	// static are the static pods that the kubelet counts, by config hash.
+	static map[string]bool
 }
+
+// mirrorKey is a mirror pod by its node and its config hash.
+type mirrorKey struct{ node, hash string }
 
 type podStatus struct {
 	workload bool
@@ -54,6 +59,7 @@ func newStatus(gate *trace.Gate) *status {
 		gate:    gate,
 		nodes:   map[string]*nodeStatus{},
 		pods:    map[string]*podStatus{},
+		mirrors: map[mirrorKey]bool{},
 		changed: time.Now(),
 		wake:    make(chan struct{}, 1),
 	}
@@ -81,7 +87,7 @@ func (s *status) apply(e trace.Event) {
 func (s *status) node(name string) *nodeStatus {
 	n, ok := s.nodes[name]
 	if !ok {
-		n = &nodeStatus{static: map[string]bool{}, mirrors: map[string]bool{}}
+		n = &nodeStatus{static: map[string]bool{}}
 		s.nodes[name] = n
 	}
 	return n
@@ -121,7 +127,7 @@ func (s *status) applyPod(e trace.Event) {
 	if e.Kind == trace.PodCreated {
 		s.pods[e.UID] = newPodStatus(e)
 		if e.PodInfo.Mirror {
-			s.node(e.Node).mirrors[e.PodInfo.MirrorHash] = true
+			s.mirrors[mirrorKey{e.Node, e.PodInfo.MirrorHash}] = true
 		}
 		return
 	}
@@ -142,9 +148,7 @@ func (s *status) applyPod(e trace.Event) {
 		s.rejects++
 	case trace.PodDeleted:
 		delete(s.pods, e.UID)
-		if n, ok := s.nodes[p.node]; ok && p.mirror != "" {
-			delete(n.mirrors, p.mirror)
-		}
+		delete(s.mirrors, mirrorKey{p.node, p.mirror})
 	}
 }
 
@@ -163,17 +167,18 @@ func initial(n int) func(*status) bool {
 
 // established: every node is Ready, all its static pods have mirrors, and the gate, if any, has released it.
 func (s *status) established() bool {
-	for _, n := range s.nodes {
-		if !n.ready || !n.mirrored() || n.held && !n.refused {
+	for name, n := range s.nodes {
+		if !n.ready || !s.mirrored(name) || n.held && !n.refused {
 			return false
 		}
 	}
 	return true
 }
 
-func (n *nodeStatus) mirrored() bool {
-	for hash := range n.static {
-		if !n.mirrors[hash] {
+// mirrored: every static pod of the node has its mirror.
+func (s *status) mirrored(node string) bool {
+	for hash := range s.nodes[node].static {
+		if !s.mirrors[mirrorKey{node, hash}] {
 			return false
 		}
 	}
@@ -224,10 +229,10 @@ func (s *status) describe() (phase, state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ready, held, unmirrored int
-	for _, n := range s.nodes {
+	for name, n := range s.nodes {
 		ready += one(n.ready)
 		held += one(n.held)
-		unmirrored += one(!n.mirrored())
+		unmirrored += one(!s.mirrored(name))
 	}
 	var running, pending int
 	for _, p := range s.pods {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/validation"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 
 	"github.com/mirrorgap/mirrorgap/sim"
 )
@@ -44,8 +46,8 @@ func NewScheduler(access sim.Access, spec sim.Scheduler) (*Scheduler, error) {
 	return &Scheduler{config: config, rest: cfg}, nil
 }
 
-// LoadSchedulerConfiguration decodes, defaults and validates a KubeSchedulerConfiguration, as kube-scheduler --config does. Empty data give
-// kube-scheduler's defaults.
+// LoadSchedulerConfiguration decodes, defaults and validates a KubeSchedulerConfiguration, as kube-scheduler --config does, its plugins' names
+// included. Empty data give kube-scheduler's defaults.
 func LoadSchedulerConfiguration(data []byte) (*schedulerconfig.KubeSchedulerConfiguration, error) {
 	if len(data) == 0 {
 		return latest.Default()
@@ -62,7 +64,28 @@ func LoadSchedulerConfiguration(data []byte) (*schedulerconfig.KubeSchedulerConf
 	if err := validation.ValidateKubeSchedulerConfiguration(config); err != nil {
 		return nil, fmt.Errorf("validate KubeSchedulerConfiguration: %w", err)
 	}
+	if err := validatePlugins(config.Profiles); err != nil {
+		return nil, fmt.Errorf("validate KubeSchedulerConfiguration: %w", err)
+	}
 	return config, nil
+}
+
+// validatePlugins refuses plugins that kube-scheduler does not have. Its own validation leaves them to its start, when a run has begun.
+func validatePlugins(profiles []schedulerconfig.KubeSchedulerProfile) error {
+	registry := plugins.NewInTreeRegistry()
+	var errs []error
+	for _, profile := range profiles {
+		names := profile.Plugins.Names()
+		for _, p := range profile.Plugins.MultiPoint.Enabled {
+			names = append(names, p.Name)
+		}
+		for _, name := range names {
+			if _, ok := registry[name]; !ok {
+				errs = append(errs, fmt.Errorf("profile %s: kube-scheduler has no plugin %s", profile.SchedulerName, name))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Name implements sim.Component.
