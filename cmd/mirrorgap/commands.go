@@ -1,8 +1,8 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/mirrorgap/mirrorgap/checker"
 	"github.com/mirrorgap/mirrorgap/controllers"
@@ -19,6 +20,8 @@ import (
 )
 
 func newCommand() *cobra.Command {
+	// Kubernetes code registers the flags of its own programs here, and cobra would offer them as mirrorgap's.
+	pflag.CommandLine = pflag.NewFlagSet("mirrorgap", pflag.ContinueOnError)
 	root := &cobra.Command{
 		Use:   "mirrorgap",
 		Short: "Reproduce, measure and close the race between static pods and the scheduler",
@@ -26,48 +29,76 @@ func newCommand() *cobra.Command {
 seen the nodes' static pods yet, with and without a readiness gate.
 
 Exit codes: 0 done, 2 bad input, 3 a run did not settle, 4 a run failed, 130 interrupted.`,
+		Args:          cobra.NoArgs, // what is no command
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(runCommand(), upCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(),
 		controllers.NewCommand(), checker.NewCommand())
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.Args = orUsageError(cmd.Args)
+	}
 	return root
 }
 
 // quiet keeps what Kubernetes code logs off the terminal, in commands that run or decode for the user. The controller and the check log as ever.
 func quiet(*cobra.Command, []string) { runner.SilenceLogs() }
 
-// args makes a wrong number of arguments a usage error.
-func args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, list []string) error {
-		if err := check(cmd, list); err != nil {
+// orUsageError makes a wrong number of arguments a usage error.
+func orUsageError(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, arguments []string) error {
+		if err := check(cmd, arguments); err != nil {
 			return usageError{err}
 		}
 		return nil
 	}
 }
 
-// load finds an experiment by the name of an embedded one, or by the path of a file; without an argument it is the default one.
+// load finds and checks the experiment that a command is given; without an argument it is the default one.
 func load(arguments []string) (*experiments.Experiment, error) {
-	if len(arguments) == 0 {
-		return library.Get(library.Default)
+	name := library.Default
+	if len(arguments) > 0 {
+		name = arguments[0]
 	}
-	name := arguments[0]
+	e, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := runner.Check(e); err != nil {
+		return nil, inFile(name, err)
+	}
+	return e, nil
+}
+
+// find finds an experiment by the name of an embedded one, or by the path of a file.
+func find(name string) (*experiments.Experiment, error) {
 	if slices.Contains(library.List(), name) {
 		return library.Get(name)
 	}
-	if _, err := fs.Stat(os.DirFS("."), name); err != nil && !strings.ContainsAny(name, "./\\") {
+	if _, err := os.Stat(name); err != nil && !strings.ContainsAny(name, "./\\") {
 		return nil, usageError{fmt.Errorf("there is no experiment and no file %q: mirrorgap list shows the experiments", name)}
 	}
 	return experiments.Load(name)
+}
+
+// inFile says of what the runner refuses which file it is in; the runner knows the experiment only.
+func inFile(name string, err error) error {
+	var bad *experiments.BadInput
+	if errors.As(err, &bad) {
+		for i := range bad.Problems {
+			bad.Problems[i].File = name
+		}
+	}
+	return err
 }
 
 func listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the experiments that come with mirrorgap",
-		Args:  args(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, name := range library.List() {
@@ -88,14 +119,11 @@ func validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "validate NAME|FILE",
 		Short:  "Check an experiment without running it",
-		Args:   args(cobra.ExactArgs(1)),
+		Args:   cobra.ExactArgs(1),
 		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			e, err := load(arguments)
 			if err != nil {
-				return err
-			}
-			if err := runner.Check(e); err != nil {
 				return err
 			}
 			if !print {
@@ -118,7 +146,7 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of mirrorgap and of everything that it runs",
-		Args:  args(cobra.NoArgs),
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			versions := runner.Versions()
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -147,6 +175,7 @@ func kubectlCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "kubectl ...",
 		Short:              "Be the kubectl of this version of Kubernetes",
+		Args:               cobra.ArbitraryArgs,
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, arguments []string) error {
 			self, err := os.Executable()

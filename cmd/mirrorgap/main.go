@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/mirrorgap/mirrorgap/checker"
 	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
 )
@@ -29,14 +30,26 @@ const (
 
 func main() {
 	live.DispatchTool(os.Args)
+	live.TuneGC()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := newCommand().ExecuteContext(ctx)
-	interrupted := ctx.Err() != nil
+	code := exitCode(err, ctx.Err() != nil)
 	stop()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "mirrorgap: %v\n", err)
+		fmt.Fprintln(os.Stderr, message(err, code))
 	}
-	os.Exit(exitCode(err, interrupted))
+	os.Exit(code)
+}
+
+// message is what a person is told about an error. What is wrong in files stands as it is, so that editors find file and line.
+func message(err error, code int) string {
+	switch {
+	case errors.As(err, new(*experiments.BadInput)):
+		return err.Error()
+	case code == exitInterrupted:
+		return fmt.Sprintf("mirrorgap: interrupted: %v", err)
+	}
+	return fmt.Sprintf("mirrorgap: %v", err)
 }
 
 // errNotSettled is returned by commands that made runs of which one ended by its time limit.
@@ -46,12 +59,10 @@ var errNotSettled = errors.New("a run did not settle before its time limit, so i
 type usageError struct{ error }
 
 func exitCode(err error, interrupted bool) int {
-	var bad *experiments.BadInput
-	var usage usageError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &bad), errors.As(err, &usage):
+	case errors.As(err, new(*experiments.BadInput)), errors.As(err, new(usageError)), errors.Is(err, checker.ErrBadInput):
 		return exitBadInput
 	case errors.Is(err, errNotSettled):
 		return exitInconclusive

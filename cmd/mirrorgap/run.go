@@ -27,7 +27,7 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "run [NAME|FILE]",
 		Short:  "Make the runs of an experiment and show what happened (default: " + library.Default + ")",
-		Args:   args(cobra.MaximumNArgs(1)),
+		Args:   cobra.MaximumNArgs(1),
 		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			e, err := loadArm(arguments, arm)
@@ -83,7 +83,7 @@ func upCommand() *cobra.Command {
 		Long: `Start the simulated cluster of one arm of an experiment, play its scale-up, and keep it until Ctrl-C.
 
 The path of a kubeconfig is printed as soon as the API serves, before the first node joins. Without kubectl at hand, mirrorgap kubectl is one.`,
-		Args:   args(cobra.MaximumNArgs(1)),
+		Args:   cobra.MaximumNArgs(1),
 		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			e, err := loadArm(arguments, arm)
