@@ -24,14 +24,14 @@ const (
 	exitInconclusive = 3
 	// exitError: a run failed; what it recorded is kept.
 	exitError = 4
-	// exitInterrupted: Ctrl-C or SIGTERM, as a shell reports it.
+	// exitInterrupted: Ctrl-C, SIGTERM or SIGHUP, as a shell reports it.
 	exitInterrupted = 130
 )
 
 func main() {
 	live.DispatchTool(os.Args)
 	live.TuneGC()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := newCommand().ExecuteContext(ctx)
 	code := exitCode(err, ctx.Err() != nil)
 	stop()

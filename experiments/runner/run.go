@@ -78,7 +78,10 @@ func (r *run) execute(ctx context.Context) (err error) {
 	if errors.Is(err, errTimeLimit) {
 		err = nil
 	}
-	return errors.Join(err, r.trace.Flush())
+	if flushed := r.trace.Flush(); err == nil { // a disk that failed before has ended the run, and is err already
+		err = flushed
+	}
+	return err
 }
 
 // prepareGate makes the gate of a gated arm.
@@ -144,9 +147,9 @@ func (r *run) play(ctx context.Context, logs string) (err error) {
 
 	limited, cancel := r.limit()
 	defer cancel()
-	if err := r.phases(limited, logs); err != nil {
+	if err := r.phases(limited, logs); err != nil { //nolint:contextcheck // limited is ctx with the crew's and the limit's ends added
 		// What ended the context says more than the call that noticed: a dead API server shows as a refused connection anywhere.
-		if cause := context.Cause(limited); cause != nil {
+		if cause := context.Cause(limited); cause != nil { //nolint:contextcheck // as above
 			return cause
 		}
 		return err
@@ -226,7 +229,7 @@ func (r *run) startComponents(ctx context.Context, logs string) error {
 	if err := gate.InstallAPI(ctx, admin); err != nil {
 		return err
 	}
-	if err := r.startControlPlane(logs); err != nil {
+	if err := r.startControlPlane(logs); err != nil { //nolint:contextcheck // it starts nothing that would need ctx
 		return err
 	}
 	if r.gate != nil {

@@ -21,7 +21,7 @@ func throttle(cfg *rest.Config, spec sim.Client) {
 // onlyUnlessDone drops an error that is merely the consequence of ctx having ended.
 func onlyUnlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // see above
 	}
 	return err
 }

@@ -58,7 +58,7 @@ func (k *KWOK) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stop, err := k.serveLogs(&config)
+	stop, err := k.serveLogs(ctx, &config)
 	if err != nil {
 		return err
 	}
@@ -119,11 +119,12 @@ func byResource(stages []*internalversion.Stage) map[internalversion.StageResour
 }
 
 // serveLogs opens the port at which the API server asks every node for container logs, and writes it into config.
-func (k *KWOK) serveLogs(config *kwok.Config) (stop func(), err error) {
+func (k *KWOK) serveLogs(ctx context.Context, config *kwok.Config) (stop func(), err error) {
 	if k.logDir == "" {
 		return func() {}, nil
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(nodeAddress, "0"))
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", net.JoinHostPort(nodeAddress, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("open the nodes' kubelet port: %w", err)
 	}
