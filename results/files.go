@@ -26,7 +26,12 @@ const (
 	NodesFile   = "nodes.csv"
 	PodsFile    = "pods.csv"
 	SummaryFile = "summary.json"
+	// TableFile is written by WriteSummary.
+	TableFile = "summary.txt"
 )
+
+// TableWidth is the width of the table in TableFile, in columns.
+const TableWidth = 80
 
 // runFile is the summary.json of one run.
 type runFile struct {
@@ -62,13 +67,16 @@ func WriteRun(dir string, r *Run) error {
 	return writeJSON(filepath.Join(dir, SummaryFile), file)
 }
 
-// WriteSummary writes SummaryFile into dir, which must exist: whole or not at all. An error names the file.
+// WriteSummary writes SummaryFile and TableFile into dir, which must exist. Each file is written whole or not at all; an error names the file.
 func WriteSummary(dir string, s *Summary) error {
-	return writeJSON(filepath.Join(dir, SummaryFile), s)
+	if err := writeJSON(filepath.Join(dir, SummaryFile), s); err != nil {
+		return err
+	}
+	return ReplaceFile(filepath.Join(dir, TableFile), func(w io.Writer) error { return Table(w, s, TableWidth) })
 }
 
 func writeJSON(path string, value any) error {
-	return replaceFile(path, func(w io.Writer) error {
+	return ReplaceFile(path, func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(value)
@@ -82,7 +90,7 @@ type column[Row any] struct {
 }
 
 func writeCSV[Row any](path string, columns []column[Row], rows []Row) error {
-	return replaceFile(path, func(w io.Writer) error {
+	return ReplaceFile(path, func(w io.Writer) error {
 		out := csv.NewWriter(w)
 		cells := make([]string, len(columns))
 		for i, c := range columns {
@@ -220,9 +228,9 @@ func censored(s *Span) string {
 	return strconv.FormatBool(s.Censored)
 }
 
-// replaceFile writes a file so that a crash, or a full disk, leaves either the old one or the new one: into a temporary file beside it, which is
-// then renamed.
-func replaceFile(path string, write func(io.Writer) error) (err error) {
+// ReplaceFile writes a file so that a crash, or a full disk, leaves either the old one or the new one: into a temporary file beside it, which is
+// then renamed. An error names the file.
+func ReplaceFile(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("write %s: %w", path, err)

@@ -80,7 +80,7 @@ func TestReplaceFileThatFailsLeavesTheOldOne(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := replaceFile(path, func(w io.Writer) error {
+	err := ReplaceFile(path, func(w io.Writer) error {
 		if _, err := io.WriteString(w, strings.Repeat("half of the new one", 1000)); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func runCommand() *cobra.Command {
 }
 
 func report(w io.Writer, summary *results.Summary, dir string) error {
-	if err := results.Table(w, summary, runner.TableWidth); err != nil {
+	if err := results.Table(w, summary, results.TableWidth); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nresults: %s\n", dir)

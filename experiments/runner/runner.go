@@ -1,10 +1,10 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,11 +23,8 @@ import (
 // Names in a results folder.
 const (
 	experimentFile = "experiment.yaml"
-	tableFile      = "summary.txt"
 	traceFile      = "trace.jsonl"
 	containerLogs  = "containers"
-	// TableWidth is the width of the table in summary.txt, in columns.
-	TableWidth = 80
 )
 
 // Options configure the making of runs.
@@ -104,10 +101,10 @@ func prepare(e *experiments.Experiment, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, experimentFile), resolved, 0o644); err != nil {
-		return fmt.Errorf("write the resolved experiment: %w", err)
-	}
-	return nil
+	return results.ReplaceFile(filepath.Join(dir, experimentFile), func(w io.Writer) error {
+		_, err := w.Write(resolved)
+		return err
+	})
 }
 
 // Check asks the kubelet's own decoder and kube-scheduler's about what the experiment gives them. Its error is an *experiments.BadInput.
@@ -178,15 +175,5 @@ func summarize(dir string, runs []*results.Run) (*results.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := results.WriteSummary(dir, summary); err != nil {
-		return summary, err
-	}
-	var table bytes.Buffer
-	if err := results.Table(&table, summary, TableWidth); err != nil {
-		return summary, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, tableFile), table.Bytes(), 0o644); err != nil {
-		return summary, fmt.Errorf("write the table: %w", err)
-	}
-	return summary, nil
+	return summary, results.WriteSummary(dir, summary)
 }
