@@ -27,8 +27,8 @@ quick: build ## run the short experiment, both arms (about 1 minute)
 	./bin/mirrorgap run quick
 
 .PHONY: build
-build: ## build bin/mirrorgap
-	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/mirrorgap ./cmd/mirrorgap
+build: ## build bin/mirrorgap (with the flags of go test, so that both share one build cache)
+	go build -ldflags '$(LDFLAGS)' -o bin/mirrorgap ./cmd/mirrorgap
 
 .PHONY: assets
 assets: build ## make bin/assets, the folder of etcd, kube-apiserver and kubectl that envtest wants
