@@ -11,8 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/mirrorgap/mirrorgap/sim"
 )
 
 const (
@@ -38,7 +44,8 @@ type Options struct {
 
 // Engine is a running control plane. It implements sim.Access.
 type Engine struct {
-	env    *envtest.Environment
+	// plane is driven directly: an envtest.Environment tries five times to start what fails, and forgets the processes and folders of the first four.
+	plane  *envtest.ControlPlane
 	links  string
 	logs   []*os.File
 	probes []probe
@@ -50,16 +57,17 @@ type probe struct{ name, addr, log string }
 // Start starts etcd and kube-apiserver and returns when the API serves. It leaves nothing behind when it fails or when ctx ends meanwhile.
 func Start(ctx context.Context, opts Options) (*Engine, error) {
 	e := &Engine{}
-	if err := e.start(opts); err != nil {
-		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), e.Stop())
+	err := e.start(ctx, opts)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // that a server did not start is the consequence
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, errors.Join(err, e.Stop())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), e.Stop())
 	}
 	return e, nil
 }
 
-func (e *Engine) start(opts Options) error {
+func (e *Engine) start(ctx context.Context, opts Options) error {
 	if err := e.link(opts.Binary); err != nil {
 		return err
 	}
@@ -71,14 +79,14 @@ func (e *Engine) start(opts Options) error {
 	if err != nil {
 		return err
 	}
-	e.env = &envtest.Environment{
-		UseExistingCluster:       new(bool),
-		ControlPlaneStartTimeout: startTimeout,
-		ControlPlaneStopTimeout:  stopTimeout,
+	e.plane = &envtest.ControlPlane{}
+	e.plane.Etcd = &envtest.Etcd{
+		Path: filepath.Join(e.links, "etcd"), Out: etcdLog, Err: etcdLog, StartTimeout: startTimeout, StopTimeout: stopTimeout,
 	}
-	e.env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(e.links, "etcd"), Out: etcdLog, Err: etcdLog}
-	api := e.env.ControlPlane.GetAPIServer()
+	api := e.plane.GetAPIServer()
 	api.Path, api.Out, api.Err = filepath.Join(e.links, "kube-apiserver"), apiLog, apiLog
+	api.StartTimeout, api.StopTimeout = startTimeout, stopTimeout
+	e.plane.KubectlPath = filepath.Join(e.links, "kubectl")
 	// Without these the server looks for a network interface to advertise, and fails on a machine that has only loopback.
 	api.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
 	// Simulated nodes have no name that resolves; kubectl logs is to go to their address.
@@ -86,12 +94,36 @@ func (e *Engine) start(opts Options) error {
 	for name, value := range opts.APIServerFlags {
 		api.Configure().Set(name, value)
 	}
-	if _, err := e.env.Start(); err != nil {
+	// envtest cannot be told to give up, but a server ends when its name is gone.
+	defer context.AfterFunc(ctx, func() { _ = os.RemoveAll(e.links) })()
+	if err := e.plane.Start(); err != nil {
 		return fmt.Errorf("%w%s%s", err, tail(etcdLog.Name()), tail(apiLog.Name()))
 	}
 	e.probes = []probe{
-		{"etcd", e.env.ControlPlane.Etcd.URL.Host, etcdLog.Name()},
-		{"kube-apiserver", api.SecureServing.ListenAddr.HostPort(), apiLog.Name()},
+		{"etcd", e.plane.Etcd.URL.Host, etcdLog.Name()},
+		{"kube-apiserver", api.SecureServing.HostPort(), apiLog.Name()},
+	}
+	return e.waitForNamespaces(ctx)
+}
+
+// waitForNamespaces returns when the namespaces are there that every cluster has; a healthy kube-apiserver still has to create them.
+func (e *Engine) waitForNamespaces(ctx context.Context) error {
+	cfg, err := e.ConfigFor("mirrorgap", sim.Masters)
+	if err != nil {
+		return err
+	}
+	clients, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+			_, err := clients.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			return err == nil, client.IgnoreNotFound(err)
+		})
+		if err != nil {
+			return fmt.Errorf("wait for namespace %s: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -137,7 +169,7 @@ func (e *Engine) Kubeconfig(user string, groups ...string) ([]byte, error) {
 }
 
 func (e *Engine) addUser(user string, groups []string) (*envtest.AuthenticatedUser, error) {
-	u, err := e.env.ControlPlane.AddUser(envtest.User{Name: user, Groups: groups}, &rest.Config{QPS: -1})
+	u, err := e.plane.AddUser(envtest.User{Name: user, Groups: groups}, &rest.Config{QPS: -1})
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for user %q: %w", user, err)
 	}
@@ -191,9 +223,9 @@ func refuses(ctx context.Context, addr string) bool {
 // Stop stops the servers and removes what the engine made, apart from the logs. It is safe to call more than once.
 func (e *Engine) Stop() error {
 	var errs []error
-	if e.env != nil {
-		errs = append(errs, e.env.Stop())
-		e.env = nil
+	if e.plane != nil {
+		errs = append(errs, e.plane.Stop())
+		e.plane = nil
 	}
 	for _, f := range e.logs {
 		errs = append(errs, f.Close())

@@ -1,7 +1,9 @@
 package live
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -35,7 +37,7 @@ func DispatchTool(args []string) {
 		return
 	}
 	if servers[name] {
-		go exitWithParent(os.Getppid())
+		go exitWithEngine(args[0], os.Getppid())
 		go exitAtOnce()
 	}
 	run(args)
@@ -53,10 +55,12 @@ func TuneGC() {
 	}
 }
 
-// exitWithParent ends the process soon after its parent is gone: an engine that was killed cannot stop its servers itself.
-func exitWithParent(parent int) {
-	for range time.Tick(time.Second) {
-		if os.Getppid() != parent {
+// exitWithEngine ends the process soon after its parent is gone, or the name it was called by: an engine that was killed cannot stop its servers
+// itself, and one that gives up in mid-start removes their names.
+func exitWithEngine(name string, parent int) {
+	for range time.Tick(500 * time.Millisecond) {
+		_, err := os.Lstat(name)
+		if os.Getppid() != parent || errors.Is(err, fs.ErrNotExist) {
 			os.Exit(1)
 		}
 	}
