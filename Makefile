@@ -19,7 +19,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 .PHONY: run
-run: build ## run the canonical experiment, scale-up-3-to-20, both arms (about 5 minutes)
+run: build ## run the canonical experiment, scale-up-3-to-20, both arms (about 4 minutes)
 	./bin/mirrorgap run
 
 .PHONY: quick

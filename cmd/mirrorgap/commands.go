@@ -127,7 +127,7 @@ func validateCommand() *cobra.Command {
 				return err
 			}
 			if !print {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d arms × %d seeds\n", e.Metadata.Name, len(e.Spec.Arms), len(e.Spec.Seeds))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is valid (arms: %d, seeds: %d)\n", e.Metadata.Name, len(e.Spec.Arms), len(e.Spec.Seeds))
 				return nil
 			}
 			resolved, err := e.YAML()

@@ -53,7 +53,7 @@ func message(err error, code int) string {
 }
 
 // errNotSettled is returned by commands that made runs of which one ended by its time limit.
-var errNotSettled = errors.New("a run did not settle before its time limit, so its figures are lower bounds (timeLimit and stop in the experiment)")
+var errNotSettled = errors.New("the run did not settle, so its figures are lower bounds")
 
 // usageError marks a wrong command line.
 type usageError struct{ error }

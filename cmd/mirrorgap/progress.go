@@ -37,7 +37,7 @@ func newProgress(out io.Writer) *progress {
 }
 
 func (p *progress) show(now runner.Progress) {
-	line := fmt.Sprintf("%d/%d %s seed %d  %s  %s: %s", now.Run, now.Runs, now.Arm, now.Seed, now.Elapsed.Round(time.Second), phase(now), now.State)
+	line := fmt.Sprintf("%d/%d %s %s %s: %s", now.Run, now.Runs, now.Arm, now.Elapsed.Round(time.Second), phase(now), now.State)
 	if p.terminal {
 		p.redraw(line)
 		return

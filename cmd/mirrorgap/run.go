@@ -61,12 +61,12 @@ func report(w io.Writer, summary *results.Summary, dir string) error {
 	return err
 }
 
-// settled is errNotSettled unless every run settled.
+// settled is an errNotSettled, with what the first such run says, unless every run settled.
 func settled(summary *results.Summary) error {
 	for _, arm := range summary.Arms {
 		for _, r := range arm.Runs {
 			if !r.Settled {
-				return errNotSettled
+				return fmt.Errorf("arm %s, seed %d: %w: %s", arm.Name, r.Seed, errNotSettled, r.EndMessage)
 			}
 		}
 	}

@@ -209,7 +209,7 @@ func TestProgress(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		r.crew.dismiss()
 		want := Progress{Run: 2, Runs: 3, Arm: "gated", Seed: 7, Elapsed: 2 * time.Second, Phase: trace.PhaseWorkload,
-			State: "nodes 0/0 ready, 0 held, 0 unmirrored; pods 0 running, 0 pending, 0 rejected"}
+			State: "0 rejected, 0 running, 0 pending; nodes 0/0 ready, 0 held, 0 unmirrored"}
 		if len(reports) != 2 || reports[1] != want {
 			t.Errorf("got %+v, want two reports, the second one %+v", reports, want)
 		}

@@ -149,7 +149,11 @@ func (r *run) play(ctx context.Context, logs string) (err error) {
 	defer cancel()
 	if err := r.phases(limited, logs); err != nil { //nolint:contextcheck // limited is ctx with the crew's and the limit's ends added
 		// What ended the context says more than the call that noticed: a dead API server shows as a refused connection anywhere.
-		if cause := context.Cause(limited); cause != nil { //nolint:contextcheck // as above
+		cause := context.Cause(limited) //nolint:contextcheck // as above
+		switch {
+		case errors.Is(cause, errTimeLimit):
+			return fmt.Errorf("%w: %s", cause, r.status.standstill())
+		case cause != nil:
 			return cause
 		}
 		return err
@@ -167,6 +171,9 @@ func (r *run) limit() (context.Context, context.CancelFunc) {
 
 func (r *run) phases(ctx context.Context, logs string) error {
 	if err := r.startComponents(ctx, logs); err != nil {
+		return err
+	}
+	if err := r.fleet.CreateNamespaces(ctx); err != nil {
 		return err
 	}
 	r.enter(trace.PhaseInitial)

@@ -12,10 +12,7 @@ import (
 
 	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/results"
-	"github.com/mirrorgap/mirrorgap/sim"
-	"github.com/mirrorgap/mirrorgap/sim/control"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
-	"github.com/mirrorgap/mirrorgap/sim/kubelet"
 	"github.com/mirrorgap/mirrorgap/sim/random"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
@@ -105,46 +102,6 @@ func prepare(e *experiments.Experiment, dir string) error {
 		_, err := w.Write(resolved)
 		return err
 	})
-}
-
-// Check asks the kubelet's own decoder and kube-scheduler's about what the experiment gives them. Its error is an *experiments.BadInput.
-func Check(e *experiments.Experiment) error {
-	var problems []experiments.Problem
-	if _, err := control.LoadSchedulerConfiguration(e.Spec.ControlPlane.Scheduler.Config); err != nil {
-		problems = append(problems, experiments.Problem{Field: "spec.controlPlane.scheduler.config", Message: err.Error()})
-	}
-	static := func(p *sim.StaticPod, field string, args ...any) {
-		if message := misjudged(p); message != "" {
-			problems = append(problems, experiments.Problem{Field: fmt.Sprintf(field, args...), Message: message})
-		}
-	}
-	for g := range e.Spec.NodeGroups {
-		group := &e.Spec.NodeGroups[g]
-		for i := range group.StaticPods {
-			static(&group.StaticPods[i], "spec.nodeGroups[%d].staticPods[%d]", g, i)
-		}
-		for i := range group.Actions {
-			if put := group.Actions[i].PutStaticPod; put != nil {
-				static(put, "spec.nodeGroups[%d].actions[%d].putStaticPod", g, i)
-			}
-		}
-	}
-	if len(problems) > 0 {
-		return &experiments.BadInput{Problems: problems}
-	}
-	return nil
-}
-
-// misjudged says where the experiment and a kubelet differ about a manifest; empty when they agree.
-func misjudged(p *sim.StaticPod) string {
-	err := kubelet.ValidateManifest(p.Content())
-	switch {
-	case err != nil && !p.Invalid:
-		return fmt.Sprintf("a kubelet refuses this manifest: %v; correct it, or set invalid: true if that is the point", err)
-	case err == nil && p.Invalid:
-		return "a kubelet accepts this manifest: leave out invalid: true, or make it one that a kubelet refuses"
-	}
-	return ""
 }
 
 func badInput(format string, args ...any) error {

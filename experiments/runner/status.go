@@ -20,6 +20,8 @@ type status struct {
 	mirrors map[mirrorKey]bool
 	phase   string
 	rejects int
+	// refusal is what the API server said last when it refused a mirror pod.
+	refusal string
 	changed time.Time
 	wake    chan struct{}
 }
@@ -74,8 +76,11 @@ func (s *status) apply(e trace.Event) {
 	defer s.mu.Unlock()
 	s.applyNode(e)
 	s.applyPod(e)
-	if e.Kind == trace.Phase {
+	switch e.Kind {
+	case trace.Phase:
 		s.phase = e.Message
+	case trace.MirrorFailed:
+		s.refusal = fmt.Sprintf("mirror pod %s was refused: %s", e.Pod, e.Message)
 	}
 	s.changed = time.Now()
 	select {
@@ -239,8 +244,20 @@ func (s *status) describe() (phase, state string) {
 		running += one(p.workload && p.state == podRunning)
 		pending += one(p.workload && p.state < podRunning)
 	}
-	return s.phase, fmt.Sprintf("nodes %d/%d ready, %d held, %d unmirrored; pods %d running, %d pending, %d rejected",
-		ready, len(s.nodes), held, unmirrored, running, pending, s.rejects)
+	return s.phase, fmt.Sprintf("%d rejected, %d running, %d pending; nodes %d/%d ready, %d held, %d unmirrored",
+		s.rejects, running, pending, ready, len(s.nodes), held, unmirrored)
+}
+
+// standstill says why the run goes no further, as far as it is known.
+func (s *status) standstill() string {
+	phase, state := s.describe()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf("in phase %s with pods %s", phase, state)
+	if s.refusal != "" {
+		text += "; " + s.refusal
+	}
+	return text
 }
 
 func one(b bool) int {

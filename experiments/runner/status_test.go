@@ -159,7 +159,7 @@ func TestDescribe(t *testing.T) {
 		workloadCreated("q"), podEvent(trace.PodUnschedulable, "q"), workloadCreated("r"), podEvent(trace.PodRunning, "r"),
 	})
 	phase, state := s.describe()
-	want := "nodes 1/2 ready, 1 held, 1 unmirrored; pods 1 running, 1 pending, 1 rejected"
+	want := "1 rejected, 1 running, 1 pending; nodes 1/2 ready, 1 held, 1 unmirrored"
 	if phase != trace.PhaseScaleUp || state != want {
 		t.Errorf("got %q, %q, want %q", phase, state, want)
 	}

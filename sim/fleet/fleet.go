@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
@@ -59,6 +60,37 @@ func New(config Config) (*Fleet, error) {
 
 func newFleet(config Config, client kubernetes.Interface) *Fleet {
 	return &Fleet{config: config, client: client, there: make([][]bool, len(config.Groups))}
+}
+
+// CreateNamespaces creates the namespaces of all static pods that do not exist: without them no mirror pod could ever be created.
+func (f *Fleet) CreateNamespaces(ctx context.Context) error {
+	for g := range f.config.Groups {
+		group := &f.config.Groups[g]
+		pods := slices.Clone(group.StaticPods)
+		for i := range group.Actions {
+			if put := group.Actions[i].PutStaticPod; put != nil {
+				pods = append(pods, *put)
+			}
+		}
+		for i := range pods {
+			if err := f.createNamespace(ctx, &pods[i]); err != nil {
+				return fmt.Errorf("node group %s: %w", group.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Fleet) createNamespace(ctx context.Context, p *sim.StaticPod) error {
+	pod, err := p.Pod()
+	if err != nil || pod.Namespace == "" { // a manifest that nobody can read needs no namespace
+		return nil //nolint:nilerr // see above
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace}}
+	if _, err := f.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s of static pod %s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
 }
 
 // Initial starts the machines that are there from the beginning. It does not wait until they are Ready.
