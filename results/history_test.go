@@ -6,7 +6,7 @@ import (
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
-// TestOnlyItsOwnMirrorClosesAGap: one of an earlier manifest, or of an earlier Node of that name, does not.
+// TestOnlyItsOwnMirrorClosesAGap: one of an earlier manifest does not; one of an earlier Node of that name is adopted by the kubelet.
 func TestOnlyItsOwnMirrorClosesAGap(t *testing.T) {
 	for _, tt := range []struct {
 		name, hash, owner string
@@ -14,7 +14,7 @@ func TestOnlyItsOwnMirrorClosesAGap(t *testing.T) {
 	}{
 		{"its own", "n1-hash", "n1-uid", Span{Duration: s(5)}},
 		{"of an earlier manifest", "older-hash", "n1-uid", Span{Duration: s(9), Censored: true}},
-		{"of an earlier node", "n1-hash", "older-uid", Span{Duration: s(9), Censored: true}},
+		{"of an earlier node", "n1-hash", "older-uid", Span{Duration: s(5)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newScript(t, "ungated", nil)
@@ -22,6 +22,18 @@ func TestOnlyItsOwnMirrorClosesAGap(t *testing.T) {
 			check(t, "exposure", *analyzeBytes(t, b.bytes()).node(t, "n1-uid").Exposure, tt.want)
 		})
 	}
+}
+
+// TestReturnedNodeAdoptsItsMirror: while the mirror of the earlier Node is still there, the scheduler sees what the static pod takes.
+func TestReturnedNodeAdoptsItsMirror(t *testing.T) {
+	b := newScript(t, "ungated", nil)
+	b.static("n1", proxy).register("n1", false).at(3).mirror("n1", proxy).at(5).kubelet(trace.Event{Kind: trace.KubeletStopped, Node: "n1"})
+	b.api(trace.Event{Kind: trace.NodeDeleted, Node: "n1", NodeUID: "n1-uid"})
+	b.at(8).static("n1", proxy).api(trace.Event{Kind: trace.NodeRegistered, Node: "n1", NodeUID: "again", NodeInfo: &trace.NodeInfo{Allocatable: four}})
+	run := analyzeBytes(t, b.at(20).end(trace.EndSettled).bytes())
+	check(t, "exposure at first", *run.node(t, "n1-uid").Exposure, Span{Duration: s(3)})
+	check(t, "exposure after the return", *run.node(t, "again").Exposure, Span{})
+	check(t, "mirrors visible after the return", *run.node(t, "again").MirrorsVisible, s(8))
 }
 
 // TestDeletedMirrorHidesAgain: the scheduler no longer counts a mirror pod that was deleted.

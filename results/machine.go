@@ -113,13 +113,14 @@ func (m *machine) mirrorVisible(pod string, at moment, lag time.Duration) tally 
 	return nil
 }
 
-// gap is the time during which a static pod ran without its own mirror: one of its hash, owned by the Node of that UID.
-func (m *machine) gap(nodeUID string) intervals {
+// gap is the time during which a static pod ran without its mirror: one of its hash. As to a kubelet, which Node owns the mirror is all the same: a
+// machine that returns under its old name adopts mirrors that are still there.
+func (m *machine) gap() intervals {
 	var missing []interval
 	for _, s := range m.statics {
 		var own []interval
 		for _, mirror := range m.mirrors[s.pod] {
-			if mirror.hash == s.hash && mirror.ownerUID == nodeUID {
+			if mirror.hash == s.hash {
 				own = append(own, interval{mirror.from.at, mirror.to.at})
 			}
 		}
@@ -128,12 +129,12 @@ func (m *machine) gap(nodeUID string) intervals {
 	return union(missing)
 }
 
-// mirroredAt tells whether a mirror pod of the Node of that UID appeared at that instant: whether a gap that ended then was closed, rather than cut
-// off by the end of the trace, of the node, of its kubelet or of the static pod.
-func (m *machine) mirroredAt(nodeUID string, at time.Duration) bool {
+// mirroredAt tells whether a mirror pod appeared at that instant: whether a gap that ended then was closed, rather than cut off by the end of the
+// trace, of the node, of its kubelet or of the static pod.
+func (m *machine) mirroredAt(at time.Duration) bool {
 	for _, mirrors := range m.mirrors {
 		for _, mirror := range mirrors {
-			if mirror.ownerUID == nodeUID && mirror.from.at == at {
+			if mirror.from.at == at {
 				return true
 			}
 		}

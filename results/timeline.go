@@ -15,7 +15,7 @@ func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
 	if n.Gone != nil {
 		life[0].to = *n.Gone
 	}
-	gap := m.gap(n.UID).intersect(life)
+	gap := m.gap().intersect(life)
 	open := life.minus(union(l.blocked(n)))
 	if len(open) > 0 {
 		n.Schedulable = new(open[0].from)
@@ -62,7 +62,7 @@ func mirrorsVisible(m *machine, n *nodeRecord, gap intervals) *time.Duration {
 			visible = piece.to
 		}
 	}
-	if visible != n.Registered && !m.mirroredAt(n.UID, visible) {
+	if visible != n.Registered && !m.mirroredAt(visible) {
 		return nil
 	}
 	return &visible
@@ -77,7 +77,7 @@ func (l *ledger) exposure(m *machine, n *nodeRecord, gap, open intervals) *Span 
 	span := &Span{Duration: gap.intersect(open).lengthUntil(l.run.Wall)}
 	for _, piece := range gap {
 		if len(open.intersect(intervals{piece})) > 0 {
-			span.Censored = !m.mirroredAt(n.UID, piece.to)
+			span.Censored = !m.mirroredAt(piece.to)
 		}
 	}
 	return span
