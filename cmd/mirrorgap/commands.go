@@ -115,7 +115,7 @@ func listCommand() *cobra.Command {
 }
 
 func validateCommand() *cobra.Command {
-	var print bool
+	var full bool
 	cmd := &cobra.Command{
 		Use:    "validate NAME|FILE",
 		Short:  "Check an experiment without running it",
@@ -126,7 +126,7 @@ func validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !print {
+			if !full {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s is valid (arms: %d, seeds: %d)\n", e.Metadata.Name, len(e.Spec.Arms), len(e.Spec.Seeds))
 				return nil
 			}
@@ -138,7 +138,7 @@ func validateCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&print, "print", false, "print the experiment with all defaults set and all files inline")
+	cmd.Flags().BoolVar(&full, "print", false, "print the experiment with all defaults set and all files inline")
 	return cmd
 }
 

@@ -132,7 +132,7 @@ func up(cmd *cobra.Command, e *experiments.Experiment, dir string, pause bool) e
 	shown.done()
 	if errors.Is(err, context.Canceled) && cmd.Context().Err() != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "The cluster is gone. Its trace: %s\n", dir)
-		return nil // Ctrl-C is how it is meant to end
+		return nil //nolint:nilerr // Ctrl-C is how it is meant to end
 	}
 	return err
 }
