@@ -56,7 +56,7 @@ type owner struct {
 type nodeRecord struct {
 	*Node
 	registeredAt, goneAt moment
-	// taints are the present ones with an effect that keeps pods away, by their start; pastTaints those that have gone.
+	// taints are the present ones that keep pods away, by their start; pastTaints those that have gone.
 	taints     map[trace.Taint]time.Duration
 	pastTaints []interval
 	held       bool
@@ -198,7 +198,7 @@ func (l *ledger) register(m *machine, e trace.Event) {
 func (l *ledger) setTaints(node *nodeRecord, taints []trace.Taint) {
 	present := map[trace.Taint]bool{}
 	for _, t := range taints {
-		if t.Effect == "NoSchedule" || t.Effect == "NoExecute" || l.isGateTaint(t) {
+		if l.keepsPodsAway(t) {
 			present[trace.Taint{Key: t.Key, Effect: t.Effect}] = true
 		}
 	}
@@ -218,6 +218,18 @@ func (l *ledger) setTaints(node *nodeRecord, taints []trace.Taint) {
 		}
 		node.held = node.held || l.isGateTaint(t)
 	}
+}
+
+// keepsPodsAway tells whether a scheduler heeds the taint. NoExecute taints for a node that is not ready or not reachable keep nobody away: the API
+// server's admission plugin DefaultTolerationSeconds has every pod tolerate them (for 300 s).
+func (l *ledger) keepsPodsAway(t trace.Taint) bool {
+	switch t.Effect {
+	case "NoSchedule":
+		return true
+	case "NoExecute":
+		return t.Key != "node.kubernetes.io/not-ready" && t.Key != "node.kubernetes.io/unreachable" || l.isGateTaint(t)
+	}
+	return l.isGateTaint(t)
 }
 
 func (l *ledger) isGateTaint(t trace.Taint) bool {

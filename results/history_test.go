@@ -2,6 +2,7 @@ package results
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
@@ -34,6 +35,47 @@ func TestReturnedNodeAdoptsItsMirror(t *testing.T) {
 	check(t, "exposure at first", *run.node(t, "n1-uid").Exposure, Span{Duration: s(3)})
 	check(t, "exposure after the return", *run.node(t, "again").Exposure, Span{})
 	check(t, "mirrors visible after the return", *run.node(t, "again").MirrorsVisible, s(8))
+}
+
+// TestTolerationsOfEveryPod: not-ready and unreachable with effect NoExecute stay for a while after Ready, but keep no pod away.
+func TestTolerationsOfEveryPod(t *testing.T) {
+	for _, tt := range []struct {
+		taint trace.Taint
+		want  time.Duration
+	}{
+		{trace.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoExecute"}, s(1)},
+		{trace.Taint{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute"}, s(1)},
+		{trace.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}, s(6)},
+		{trace.Taint{Key: "node.kubernetes.io/out-of-service", Effect: "NoExecute"}, s(6)},
+		{held, s(6)},
+	} {
+		t.Run(tt.taint.Key+":"+tt.taint.Effect, func(t *testing.T) {
+			b := newScript(t, "gated", gate)
+			b.static("n1", proxy).register("n1", false, notReady, tt.taint).at(1).taints("n1", tt.taint).at(6).taints("n1")
+			n := analyzeBytes(t, b.at(8).mirror("n1", proxy).at(9).end(trace.EndSettled).bytes()).node(t, "n1-uid")
+			check(t, "schedulable", *n.Schedulable, tt.want)
+			check(t, "exposure", *n.Exposure, Span{Duration: s(8) - tt.want})
+		})
+	}
+}
+
+// TestNothingIsBoundToANodeBeforeItIsSchedulable: a scheduler's binds show when a node was schedulable, up to the lag between two watches.
+func TestNothingIsBoundToANodeBeforeItIsSchedulable(t *testing.T) {
+	for _, run := range []*Run{ungated(t).analyze("ungated"), gated(t).analyze("gated")} {
+		schedulableBeforeBinds(t, run)
+	}
+}
+
+func schedulableBeforeBinds(t *testing.T, run *Run) {
+	t.Helper()
+	for _, p := range run.Pods {
+		if p.Role != RoleWorkload || p.Bound == nil {
+			continue
+		}
+		if n := run.node(t, p.NodeUID); n.Schedulable == nil || *n.Schedulable > *p.Bound+InFlightWindow {
+			t.Errorf("%s was bound to node %s at %v, which was schedulable at %v", p.Name, n.Name, *p.Bound, n.Schedulable)
+		}
+	}
 }
 
 // TestDeletedMirrorHidesAgain: the scheduler no longer counts a mirror pod that was deleted.
