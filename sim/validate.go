@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,11 +91,19 @@ func (v *validator) controlPlane(p *ControlPlane, path *field.Path) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.APIServerFlags)) {
-		if name == "" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, "= \t") {
-			v.invalid(path.Child("apiServerFlags").Key(name), name, "must be the name of a flag without dashes, such as max-requests-inflight")
+		switch path := path.Child("apiServerFlags").Key(name); {
+		case name == "" || strings.HasPrefix(name, "-") || strings.ContainsAny(name, "= \t"):
+			v.invalid(path, name, "must be the name of a flag without dashes, such as max-requests-inflight")
+		case ownedFlag.MatchString(name):
+			v.add(field.Forbidden(path, "is the engine's own: it decides where kube-apiserver listens, stores and whom it trusts"))
 		}
 	}
 }
+
+// ownedFlag matches the flags of kube-apiserver that the engine needs for itself, above all to stay on this machine.
+var ownedFlag = regexp.MustCompile(
+	`^(etcd-.*|.*bind-address|.*secure-port|advertise-address|external-hostname|endpoint-reconciler-type|cert-dir|tls-.*|.*client-ca-file|` +
+		`authorization-mode|service-account-.*|kubelet-preferred-address-types|egress-selector-config-file|token-auth-file|anonymous-auth)$`)
 
 func (v *validator) client(c Client, path *field.Path) {
 	if math.IsNaN(float64(c.QPS)) || math.IsInf(float64(c.QPS), 0) {
@@ -210,8 +219,11 @@ func (v *validator) machine(g *NodeGroup, path *field.Path) {
 func (v *validator) resources(list corev1.ResourceList, path *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		v.check(path.Key(string(name)), string(name), validation.IsQualifiedName(string(name)))
-		if q := list[name]; q.Sign() < 0 {
+		switch q := list[name]; {
+		case q.Sign() < 0:
 			v.invalid(path.Key(string(name)), q.String(), "must not be negative")
+		case q.Cmp(maxAmount) > 0:
+			v.invalid(path.Key(string(name)), q.String(), "is more than any machine has; at most %s", maxAmount.String())
 		}
 	}
 }

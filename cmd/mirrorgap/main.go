@@ -31,6 +31,7 @@ const (
 func main() {
 	live.DispatchTool(os.Args)
 	live.TuneGC()
+	signal.Ignore(syscall.SIGPIPE) // a reader that went away must not end a run and lose what it recorded
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := newCommand().ExecuteContext(ctx)
 	code := exitCode(err, ctx.Err() != nil)

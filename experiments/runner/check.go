@@ -2,6 +2,8 @@ package runner
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -9,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	cliflag "k8s.io/component-base/cli/flag"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/apps"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install" // for legacyscheme
@@ -33,6 +37,11 @@ func Check(e *experiments.Experiment) error {
 	c := &check{}
 	if _, err := control.LoadSchedulerConfiguration(e.Spec.ControlPlane.Scheduler.Config); err != nil {
 		c.add(err.Error(), "spec.controlPlane.scheduler.config")
+	}
+	flags := apiserver.NewServerRunOptions().Flags()
+	own := e.Spec.ControlPlane.APIServerFlags
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		c.add(misused(flags, name, own[name]), "spec.controlPlane.apiServerFlags[%s]", name)
 	}
 	for g := range e.Spec.NodeGroups {
 		group := &e.Spec.NodeGroups[g]
@@ -63,6 +72,20 @@ func (c *check) add(message, field string, args ...any) {
 	if message != "" {
 		c.problems = append(c.problems, experiments.Problem{Field: fmt.Sprintf(field, args...), Message: message})
 	}
+}
+
+// misused says what kube-apiserver has against a flag; empty when it takes it.
+func misused(sets cliflag.NamedFlagSets, name, value string) string {
+	for _, set := range sets.FlagSets {
+		if set.Lookup(name) == nil {
+			continue
+		}
+		if err := set.Set(name, value); err != nil {
+			return fmt.Sprintf("kube-apiserver refuses this flag: %v", err)
+		}
+		return ""
+	}
+	return "kube-apiserver of this version has no such flag"
 }
 
 // misjudged says where the experiment and a kubelet differ about a manifest; empty when they agree.

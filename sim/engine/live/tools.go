@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -37,11 +38,21 @@ func DispatchTool(args []string) {
 		return
 	}
 	if servers[name] {
+		clearEnvironment()
 		go exitWithEngine(args[0], os.Getppid())
 		go exitAtOnce()
 	}
 	run(args)
 	os.Exit(0)
+}
+
+// clearEnvironment drops variables that are meant for another etcd on this machine: etcd takes each of its flags from one.
+func clearEnvironment() {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "ETCD_") {
+			_ = os.Unsetenv(name) // fails only for a name that cannot be one
+		}
+	}
 }
 
 // gcPercent is GOGC of a simulation's processes. With Go's 100 a fifth of kube-apiserver's time and a third of mirrorgap's own goes into collecting
