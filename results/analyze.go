@@ -39,17 +39,8 @@ type ledger struct {
 	machines map[string]*machine
 	pods     map[string]*podRecord
 	order    []*podRecord
-	owners   map[string]*owner
-}
-
-// owner is a controller of pods.
-type owner struct {
-	// requests are those of its last pod, so that equal ones are kept once.
-	requests trace.Resources
-	// rejected: the API has shown that a pod of it was rejected.
-	rejected bool
-	// created counts its pods, live those that are neither ended nor terminating; peak is the most that were live at once.
-	created, live, peak int
+	// requests are those of the last pod of each controller, so that equal ones are kept once.
+	requests map[string]trace.Resources
 }
 
 // nodeRecord is a Node with what is needed until the end of the trace.
@@ -72,14 +63,8 @@ type podRecord struct {
 	counted       bool
 	unschedulable bool
 	mirror        *mirrorPod
-	// owner is its controller; nil for a bare pod. ordinal counts the owner's pods up to it, afterRejection: it was created after a rejection of
-	// one of them. live: it is counted in owner.live.
-	owner                *owner
-	ordinal              int
-	afterRejection, live bool
-	// wave is the one that it may belong to, inWave whether it does.
-	wave   *wave
-	inWave bool
+	// wave is the first wave of its node, if it belongs to that.
+	wave *wave
 	// overcommitted lists the resources of which the node had too little for it in the scheduler's own view when it was bound.
 	overcommitted []string
 	// byKubelet and byAPI are the witnesses of its rejection.
@@ -99,7 +84,7 @@ func newLedger(header trace.Header) *ledger {
 		run:      &Run{Header: header, Phases: map[string]time.Duration{}},
 		machines: map[string]*machine{},
 		pods:     map[string]*podRecord{},
-		owners:   map[string]*owner{},
+		requests: map[string]trace.Resources{},
 	}
 }
 
@@ -111,8 +96,7 @@ func (l *ledger) enter(e trace.Event) {
 	switch e.Kind {
 	case trace.NodeRegistered, trace.NodeReady, trace.NodeTaints, trace.NodeCondition, trace.NodeDeleted:
 		l.enterNode(e)
-	case trace.PodCreated, trace.PodBound, trace.PodUnschedulable, trace.PodRunning, trace.PodSucceeded, trace.PodFailed,
-		trace.PodTerminating, trace.PodDeleted:
+	case trace.PodCreated, trace.PodBound, trace.PodUnschedulable, trace.PodRunning, trace.PodSucceeded, trace.PodFailed, trace.PodDeleted:
 		l.enterPod(e)
 	case trace.KubeletStopped, trace.StaticPodStarted, trace.StaticPodStopped, trace.PodRejected:
 		l.enterKubelet(e)
@@ -268,12 +252,10 @@ func (l *ledger) enterPod(e trace.Event) {
 	case trace.PodSucceeded:
 		l.end(p, StateSucceeded)
 	case trace.PodFailed:
-		l.end(p, StateFailed)
 		if isRejection(e.Reason, e.Message) {
 			l.rejectedInAPI(p, e)
 		}
-	case trace.PodTerminating:
-		p.leaveOwner()
+		l.end(p, StateFailed)
 	case trace.PodDeleted:
 		l.release(p)
 		p.Deleted, p.State = l.instant(), StateDeleted
@@ -282,9 +264,6 @@ func (l *ledger) enterPod(e trace.Event) {
 
 // rejectedInAPI notes that the API shows a pod as rejected. What a mirror pod shows happened to its static pod, if its kubelet told of that.
 func (l *ledger) rejectedInAPI(p *podRecord, e trace.Event) {
-	if p.owner != nil {
-		p.owner.rejected = true
-	}
 	if p.mirror != nil && l.pods[p.mirror.hash] != nil {
 		p = l.pods[p.mirror.hash]
 	}
@@ -300,10 +279,7 @@ func (l *ledger) create(p *podRecord, e trace.Event) {
 	}
 	p.Created = l.instant()
 	p.Owner, p.Workload, p.Pinned, p.Role = info.Owner, info.Workload, info.Pinned, roleOf(info)
-	p.Requests = info.Requests
-	if info.Owner != "" && !info.Mirror {
-		p.joinOwner(l.ownerOf(p))
-	}
+	p.Requests = l.shared(p, info.Requests)
 	if info.Mirror {
 		p.mirror = &mirrorPod{hash: info.MirrorHash, ownerUID: info.OwnerUID, requests: info.Requests, from: l.now, to: endOfTrace}
 	}
@@ -328,38 +304,14 @@ func roleOf(info *trace.PodInfo) Role {
 	return RoleWorkload
 }
 
-func (l *ledger) ownerOf(p *podRecord) *owner {
+// shared returns the requests of a new pod, as the same map that its controller's last pod has if they are equal.
+func (l *ledger) shared(p *podRecord, requests trace.Resources) trace.Resources {
 	namespace, _, _ := strings.Cut(p.Name, "/")
 	key := namespace + "/" + p.Owner
-	if l.owners[key] == nil {
-		l.owners[key] = &owner{}
+	if !maps.Equal(l.requests[key], requests) {
+		l.requests[key] = requests
 	}
-	return l.owners[key]
-}
-
-// joinOwner counts a new pod of a controller.
-func (p *podRecord) joinOwner(o *owner) {
-	if !maps.Equal(o.requests, p.Requests) {
-		o.requests = p.Requests
-	}
-	o.created++
-	o.live++
-	o.peak = max(o.peak, o.live)
-	p.Requests, p.owner, p.ordinal, p.afterRejection, p.live = o.requests, o, o.created, o.rejected, true
-}
-
-// leaveOwner notes that the pod's controller no longer counts it.
-func (p *podRecord) leaveOwner() {
-	if p.live {
-		p.live = false
-		p.owner.live--
-	}
-}
-
-// isReplacement tells whether the pod stands in for a rejected one. While a controller still creates its first pods, some may have been rejected
-// already; so it counts only as many as it ever had at once as its first. To be asked at the end of the trace.
-func (p *podRecord) isReplacement() bool {
-	return p.afterRejection && p.ordinal > p.owner.peak
+	return l.requests[key]
 }
 
 func (l *ledger) bind(p *podRecord) {
@@ -386,9 +338,8 @@ func (l *ledger) count(p *podRecord) {
 	}
 }
 
-// release takes the pod out of what the scheduler sees on its node, and of what its controller counts.
+// release takes the pod out of what the scheduler sees on its node.
 func (l *ledger) release(p *podRecord) {
-	p.leaveOwner()
 	if !p.counted {
 		return
 	}
@@ -398,7 +349,7 @@ func (l *ledger) release(p *podRecord) {
 		p.mirror.to = l.now
 	}
 	if p.wave != nil {
-		p.wave.giveBack(p)
+		p.wave.release(p)
 	}
 }
 
@@ -434,11 +385,6 @@ func (l *ledger) close() *Run {
 	if !l.run.KubeletEvidence {
 		for _, m := range l.machines {
 			m.inferStatics()
-		}
-	}
-	for _, m := range l.machines {
-		for _, n := range m.nodes {
-			n.wave.trim()
 		}
 	}
 	binds := l.closePods()
@@ -512,7 +458,7 @@ func (p *podRecord) lastState() State {
 func (p *podRecord) rejection() *Rejection {
 	found := p.evidence()
 	return &Rejection{
-		At: found.at.at, Reason: found.reason, Cause: p.cause(), FirstWave: p.inWave,
+		At: found.at.at, Reason: found.reason, Cause: p.cause(), FirstWave: p.wave != nil,
 		SeenByKubelet: p.byKubelet != nil, SeenByAPI: p.byAPI != nil,
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
@@ -120,21 +122,44 @@ func TestMirrorsBeforeTheReleaseMakeTheHold(t *testing.T) {
 	check(t, "exposure to the late one", *n.Exposure, Span{Duration: s(5)})
 }
 
-// TestTerminatingPodIsReplaced: a ReplicaSet replaces a pod as soon as it terminates, which is no growth.
-func TestTerminatingPodIsReplaced(t *testing.T) {
-	l := newLedger(trace.Header{})
-	created := func(uid string) {
-		l.enter(trace.Event{Kind: trace.PodCreated, Pod: "default/" + uid, UID: uid, PodInfo: &trace.PodInfo{Owner: "ReplicaSet/web"}})
+// TestNodesThatComeOneAfterAnother: what replaces a pod of the first node fills the second, where it is no storm.
+func TestNodesThatComeOneAfterAnother(t *testing.T) {
+	b := newScript(t, "ungated", nil)
+	b.static("n1", proxy).register("n1", false)
+	for _, name := range []string{"w1", "w2", "w3", "w4", "w5", "w6", "w7"} {
+		b.pod(name, web)
 	}
-	created("a")
-	created("b")
-	l.enter(trace.Event{Kind: trace.PodFailed, Pod: "default/a", UID: "a", Reason: "OutOfcpu"})
-	l.enter(trace.Event{Kind: trace.PodTerminating, Pod: "default/b", UID: "b"})
-	created("a2")
-	created("b2")
-	for uid, want := range map[string]bool{"a": false, "b": false, "a2": true, "b2": true} {
-		check(t, uid, l.pods[uid].isReplacement(), want)
+	b.at(1).bind("n1", "w1", "w2", "w3", "w4").run("n1", "w1", "w2", "w3").cpu("n1", "w4").pod("w4-2", web)
+	b.at(2).bind("n1", "w4-2").cpu("n1", "w4-2").pod("w4-3", web) // into the room that w4 gave back
+	b.at(3).mirror("n1", proxy)
+	b.at(5).static("n2", proxy).register("n2", false)
+	b.at(6).bind("n2", "w4-3", "w5", "w6", "w7").run("n2", "w4-3", "w5", "w6").cpu("n2", "w7")
+	run := analyzeBytes(t, b.at(8).mirror("n2", proxy).at(9).end(trace.EndSettled).bytes())
+	for _, uid := range []string{"n1-uid", "n2-uid"} {
+		want := FirstWave{Bound: 4, Rejected: 1, HiddenRejected: 1, ClosedForm: &ClosedForm{Bound: 4, Admitted: 3}}
+		if diff := cmp.Diff(want, run.node(t, uid).FirstWave); diff != "" {
+			t.Errorf("first wave of %s (-want +got):\n%s", uid, diff)
+		}
 	}
+	check(t, "first-wave rejections", run.value(t, MetricFirstWaveRejections), 2)
+	check(t, "storm rejections", run.value(t, MetricStormRejections), 1)
+}
+
+// TestWaveThatGoesOnAfterARejection: binds come one by one, and a kubelet that hides more than one pod's room rejects before the last of them.
+func TestWaveThatGoesOnAfterARejection(t *testing.T) {
+	b := newScript(t, "ungated", nil)
+	b.static("n1", trace.Resources{"cpu": 1300}).register("n1", false)
+	for _, name := range []string{"w1", "w2", "w3", "w4"} {
+		b.pod(name, web)
+	}
+	b.at(1).bind("n1", "w1", "w2", "w3").run("n1", "w1", "w2").cpu("n1", "w3").bind("n1", "w4").cpu("n1", "w4")
+	b.pod("w3-2", web).at(2).bind("n1", "w3-2").cpu("n1", "w3-2")
+	n := analyzeBytes(t, b.at(9).end(trace.EndSettled).bytes()).node(t, "n1-uid")
+	want := FirstWave{Bound: 4, Rejected: 2, HiddenRejected: 2, ClosedForm: &ClosedForm{Bound: 4, Admitted: 2}}
+	if diff := cmp.Diff(want, n.FirstWave); diff != "" {
+		t.Errorf("first wave (-want +got):\n%s", diff)
+	}
+	check(t, "rejected", n.Rejected, 3)
 }
 
 // TestInferredStatics: without kubelets, a static pod ends with its node, and one with a new hash begins with its mirror.

@@ -84,7 +84,7 @@ type Node struct {
 	StaticPods int
 	// Bound counts the workload pods bound or pinned to the node, Rejected all pods that its kubelet rejected.
 	Bound, Rejected int
-	// FirstWave is what was bound before the first replacement pod.
+	// FirstWave is what was bound before room was used twice.
 	FirstWave FirstWave
 }
 
@@ -101,11 +101,8 @@ type Hold struct {
 	OutOfOrder bool
 }
 
-// FirstWave is the pods that schedulers bound to a node before any replacement pod. A replacement is
-//
-//   - a pod that its controller created after the API had shown a rejection of one of its pods, and after it had created as many pods as it ever
-//     had at once (a controller that is still creating its first pods replaces nothing), or
-//   - any pod that did not fit beside the wave as a whole, but only into room that a pod of the wave had given back by its end.
+// FirstWave is the workload pods that schedulers bound to a node up to the first one which had no room but that which a rejected pod of the same
+// node had given back, as the API shows it. What stands in for a pod rejected on another node takes room that nobody had here, and belongs to it.
 type FirstWave struct {
 	// Bound and Rejected count its pods. HiddenRejected counts the rejected ones whose cause is CauseHiddenStaticPod or CauseMirrorInFlight.
 	Bound, Rejected, HiddenRejected int

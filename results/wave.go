@@ -2,73 +2,58 @@ package results
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 // wave collects the first wave of a node while the trace is read; see FirstWave for what belongs to it.
 type wave struct {
-	// pods may have replacements at its end, until trim.
 	pods []*podRecord
 	// start is the first bind; seen is what the scheduler saw on the node then.
 	start moment
 	seen  tally
-	// asked is the sum over all its pods, live over those that have not ended.
-	asked, live tally
-	// gaveBack: a pod of it has ended, so that there is room which was used before. over: such room was used again.
-	gaveBack, over bool
+	// live is the sum over those of its pods that the scheduler still counts, givenBack over those whose rejection the API has shown.
+	live, givenBack tally
+	// over: room that was given back is used again.
+	over bool
 	// undisturbed is the number of pods until what the scheduler saw besides the wave changed.
 	undisturbed int
 }
 
 // take adds a pod that is being bound to the node, unless the wave is over.
 func (w *wave) take(p *podRecord, at moment, allocatable trace.Resources) {
+	w.over = w.over || w.usesAgain(p, allocatable)
 	if w.over {
 		return
 	}
 	others := p.machine.visible.minus(w.live)
 	if len(w.pods) == 0 {
-		w.start, w.seen, w.asked, w.live = at, others, tally{}, tally{}
-	}
-	if w.gaveBack && !w.fits(p, others, allocatable) {
-		w.over = true
-		return
+		w.start, w.seen, w.live, w.givenBack = at, others, tally{}, tally{}
 	}
 	if w.undisturbed == len(w.pods) && others.equal(w.seen) {
 		w.undisturbed++
 	}
-	w.asked.add(p.Requests)
 	w.live.add(p.Requests)
 	w.pods = append(w.pods, p)
 	p.wave = w
 }
 
-// trim ends the wave at its first replacement. To be called at the end of the trace.
-func (w *wave) trim() {
-	if i := slices.IndexFunc(w.pods, (*podRecord).isReplacement); i >= 0 {
-		w.pods = w.pods[:i]
+// usesAgain tells whether the pod has no room but that which rejected pods have given back.
+func (w *wave) usesAgain(p *podRecord, allocatable trace.Resources) bool {
+	if len(w.givenBack) == 0 {
+		return false
 	}
-	for _, p := range w.pods {
-		p.inWave = true
-	}
+	neverUsed := tally(allocatable).minus(p.machine.visible).minus(w.givenBack)
+	copies, bounded := copiesThatFit(neverUsed, footprint(p.Requests), allocatable)
+	return bounded && copies == 0
 }
 
-// fits tells whether the pod has room beside all pods of the wave, ended or not.
-func (w *wave) fits(p *podRecord, others tally, allocatable trace.Resources) bool {
-	all := maps.Clone(others)
-	for resource, amount := range w.asked {
-		all[resource] += amount
-	}
-	all.add(p.Requests)
-	return len(all.shortOf(allocatable)) == 0
-}
-
-// giveBack notes that a pod of the wave ended.
-func (w *wave) giveBack(p *podRecord) {
-	w.gaveBack = true
+// release notes that the scheduler no longer counts a pod of the wave.
+func (w *wave) release(p *podRecord) {
 	w.live.remove(p.Requests)
+	if p.evidence() != nil {
+		w.givenBack.add(p.Requests)
+	}
 }
 
 // result sets the wave beside the closed form.
@@ -90,7 +75,7 @@ func (w *wave) result(m *machine, allocatable trace.Resources) FirstWave {
 // closedForm computes what is expected of the wave, or says why the arithmetic does not apply.
 func (w *wave) closedForm(m *machine, allocatable trace.Resources) (*ClosedForm, string) {
 	if len(w.pods) == 0 {
-		return nil, "no workload pod was bound by a scheduler before a replacement"
+		return nil, "no workload pod was bound by a scheduler"
 	}
 	pod := footprint(w.pods[0].Requests)
 	for _, p := range w.pods {
