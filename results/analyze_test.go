@@ -98,7 +98,7 @@ func gated(t *testing.T) *script {
 	b.at(1.2).bind("n0", "w1", "w2", "w3").at(1.5).run("n0", "w1", "w2", "w3")
 	b.at(2).phase(trace.PhaseScaleUp)
 	b.static("n1", proxy).static("n2", proxy).register("n1", false, held, notReady).register("n2", false, held, notReady)
-	b.at(3).taints("n1", held).taints("n2", held)
+	b.at(3).ready("n1").taints("n1", held).ready("n2").taints("n2", held)
 	b.at(8).condition("n2").at(9).mirror("n2", proxy).at(10).taints("n2")
 	b.at(12).mirror("n1", proxy).at(14).condition("n1")
 	b.at(14.4).bind("n1", "w4", "w5", "w6") // the pod watch may be ahead of the node watch
@@ -114,14 +114,16 @@ func TestGated(t *testing.T) {
 	n1, n2 := run.node(t, "n1-uid"), run.node(t, "n2-uid")
 	check(t, "exposure of n1", *n1.Exposure, Span{})
 	want := &Hold{
-		Total: Span{Duration: s(12.5)}, Mirrors: &Span{Duration: s(10)}, Checker: &Span{Duration: s(2)}, Controller: &Span{Duration: s(0.5)},
+		Total: Span{Duration: s(12.5)}, BeyondReady: &Span{Duration: s(11.5)},
+		Mirrors: &Span{Duration: s(10)}, Checker: &Span{Duration: s(2)}, Controller: &Span{Duration: s(0.5)},
 		Scheduler: &Span{}, OutOfOrder: true,
 	}
 	if diff := cmp.Diff(want, n1.Hold); diff != "" {
 		t.Errorf("hold of n1 (-want +got):\n%s", diff)
 	}
 	want = &Hold{
-		Total: Span{Duration: s(8)}, Mirrors: &Span{Duration: s(7)}, Checker: &Span{}, Controller: &Span{Duration: s(1)}, OutOfOrder: true,
+		Total: Span{Duration: s(8)}, BeyondReady: &Span{Duration: s(7)},
+		Mirrors: &Span{Duration: s(7)}, Checker: &Span{}, Controller: &Span{Duration: s(1)}, OutOfOrder: true,
 	}
 	if diff := cmp.Diff(want, n2.Hold); diff != "" {
 		t.Errorf("hold of n2 (-want +got):\n%s", diff)
@@ -432,6 +434,9 @@ func measured(t *testing.T, run *Run) {
 				if part.Duration < 0 {
 					t.Errorf("node %s: a part of the hold is %v", n.UID, part.Duration)
 				}
+			}
+			if after := h.BeyondReady; after != nil && (after.Duration < 0 || after.Duration > h.Total.Duration) {
+				t.Errorf("node %s: %v of a hold of %v is after Ready", n.UID, after.Duration, h.Total.Duration)
 			}
 			if sum > h.Total.Duration {
 				t.Errorf("node %s: the parts of a hold of %v add up to %v", n.UID, h.Total.Duration, sum)

@@ -133,6 +133,7 @@ var nodeColumns = []column[*Node]{
 	{"exposureCensored", func(n *Node) string { return censored(n.Exposure) }},
 	{"holdSeconds", func(n *Node) string { return length(n.holdPart(func(h *Hold) *Span { return &h.Total })) }},
 	{"holdCensored", func(n *Node) string { return censored(n.holdPart(func(h *Hold) *Span { return &h.Total })) }},
+	{"holdBeyondReadySeconds", func(n *Node) string { return length(n.holdPart(func(h *Hold) *Span { return h.BeyondReady })) }},
 	{"holdMirrorsSeconds", func(n *Node) string { return length(n.holdPart(func(h *Hold) *Span { return h.Mirrors })) }},
 	{"holdCheckerSeconds", func(n *Node) string { return length(n.holdPart(func(h *Hold) *Span { return h.Checker })) }},
 	{"holdControllerSeconds", func(n *Node) string { return length(n.holdPart(func(h *Hold) *Span { return h.Controller })) }},

@@ -178,11 +178,58 @@ func TestInferredStatics(t *testing.T) {
 	check(t, "static pods of the second", run.node(t, "second").StaticPods, 1)
 }
 
+// TestHoldOfANodeWithoutStaticPods: the gate holds it all the same, but for no mirror pod.
+func TestHoldOfANodeWithoutStaticPods(t *testing.T) {
+	b := newScript(t, "gated", gate)
+	b.static("n1", proxy).register("n1", false, held).register("n2", false, held).at(3).condition("n2").at(4).taints("n2")
+	run := analyzeBytes(t, b.at(9).end(trace.EndSettled).bytes())
+	n := run.node(t, "n2-uid")
+	want := &Hold{Total: Span{Duration: s(4)}, Checker: &Span{Duration: s(3)}, Controller: &Span{Duration: s(1)}}
+	if diff := cmp.Diff(want, n.Hold); diff != "" {
+		t.Errorf("hold (-want +got):\n%s", diff)
+	}
+	check(t, "exposure", n.Exposure, nil)
+	check(t, "mirrors visible", n.MirrorsVisible, nil)
+	check(t, "nodes that were exposed or not", metric(t, run, MetricExposure).over([]*Run{run}).OverNodes.N, 0)
+}
+
+// TestHoldBeyondReady: a node that is not Ready could not be used without the gate either.
+func TestHoldBeyondReady(t *testing.T) {
+	for _, tt := range []struct {
+		name                string
+		ready, release, end float64
+		want                *Span
+	}{
+		{"released after Ready", 3, 7, 9, &Span{Duration: s(4)}},
+		{"released before Ready", 7, 3, 9, &Span{}},
+		{"never Ready", 99, 3, 9, nil},
+		{"never released", 3, 99, 9, &Span{Duration: s(6), Censored: true}},
+		{"neither", 99, 99, 9, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newScript(t, "gated", gate)
+			b.static("n1", proxy).register("n1", false, held)
+			for _, at := range []float64{min(tt.ready, tt.release), max(tt.ready, tt.release)} {
+				if at == tt.ready && at < tt.end {
+					b.at(at).ready("n1")
+				}
+				if at == tt.release && at < tt.end {
+					b.at(at).taints("n1")
+				}
+			}
+			got := analyzeBytes(t, b.at(tt.end).end(trace.EndSettled).bytes()).node(t, "n1-uid").Hold.BeyondReady
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("hold beyond Ready (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestLastMirrorIsOfANodeThatHasOne: a node without static pods has its mirrors complete at once, which is no delay.
 func TestLastMirrorIsOfANodeThatHasOne(t *testing.T) {
 	b := newScript(t, "ungated", nil)
 	b.static("n1", proxy).register("n1", false).at(5).mirror("n1", proxy).at(8).register("n2", false).at(9).end(trace.EndSettled)
 	run := analyzeBytes(t, b.bytes())
 	check(t, "last mirror", run.value(t, MetricLastMirror), 5)
-	check(t, "exposure of the node without", *run.node(t, "n2-uid").Exposure, Span{})
+	check(t, "exposure of the node without", run.node(t, "n2-uid").Exposure, nil)
 }

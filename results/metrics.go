@@ -30,6 +30,7 @@ const (
 	MetricNeverSchedulable          = "newNodesNeverSchedulable"
 	MetricExposure                  = "exposureSeconds"
 	MetricHold                      = "holdSeconds"
+	MetricHoldBeyondReady           = "holdBeyondReadySeconds"
 	MetricHoldMirrors               = "holdMirrorsSeconds"
 	MetricHoldChecker               = "holdCheckerSeconds"
 	MetricHoldController            = "holdControllerSeconds"
@@ -180,6 +181,7 @@ func nodeTimeMetrics() []Metric {
 		{Name: MetricNeverSchedulable, Unit: "nodes", ofRun: nodesThat(func(n *Node) bool { return isNew(n) && n.Schedulable == nil })},
 		{Name: MetricExposure, Unit: "s", ofNode: func(n *Node) *Observation { return observe(n.Exposure) }},
 		{Name: MetricHold, Unit: "s", ofNode: part(func(h *Hold) *Span { return &h.Total })},
+		{Name: MetricHoldBeyondReady, Unit: "s", ofNode: part(func(h *Hold) *Span { return h.BeyondReady })},
 		{Name: MetricHoldMirrors, Unit: "s", ofNode: part(func(h *Hold) *Span { return h.Mirrors })},
 		{Name: MetricHoldChecker, Unit: "s", ofNode: part(func(h *Hold) *Span { return h.Checker })},
 		{Name: MetricHoldController, Unit: "s", MachineDependent: true, ofNode: part(func(h *Hold) *Span { return h.Controller })},
@@ -367,7 +369,7 @@ func (r *Run) wallBeyondLastMirror() *Observation {
 func (r *Run) lastMirrored() *Node {
 	var last *Node
 	for _, n := range r.Nodes {
-		if isNew(n) && n.StaticPods > 0 && n.MirrorsVisible != nil && (last == nil || *n.MirrorsVisible > *last.MirrorsVisible) {
+		if isNew(n) && n.MirrorsVisible != nil && (last == nil || *n.MirrorsVisible > *last.MirrorsVisible) {
 			last = n
 		}
 	}

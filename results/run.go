@@ -69,14 +69,14 @@ type Node struct {
 	// Schedulable is when for the first time no blocking taint was left.
 	Schedulable *time.Duration
 	// MirrorsVisible is when the last missing mirror pod of the node's static pods appeared: before the gate released the node, or after, if one
-	// was missing then. It is Registered for a node that has no static pods, and nil if one never got its mirror.
+	// was missing then. It is Registered if a returning node found them there, and nil for a node without static pods, or if one never got its mirror.
 	MirrorsVisible *time.Duration
 	// ConditionTrue is when the gate's condition was first True, Released when the gate's taint first went.
 	ConditionTrue, Released *time.Duration
 	// FirstBind is the first bind of a workload pod by a scheduler; on a node that a gate held, the first after its release.
 	FirstBind *time.Duration
 	// Exposure is the time during which the node was schedulable and a static pod was missing its mirror. Nil if the node never was schedulable,
-	// or if its static pods are not known.
+	// or if no static pod of it is known.
 	Exposure *Span
 	// Hold is the time from Registered to Released. Nil if the node never had the gate's taint.
 	Hold *Hold
@@ -92,7 +92,9 @@ type Node struct {
 // not known is nil.
 type Hold struct {
 	Total Span
-	// Mirrors: registration → last mirror pod visible. Checker: → condition True. Controller: → taint removed.
+	// BeyondReady is the part of Total after the node was first Ready: without the gate it could have been used then. Nil if it never was.
+	BeyondReady *Span
+	// Mirrors: registration → last mirror pod visible; nil if no static pod is known. Checker: → condition True. Controller: → taint removed.
 	Mirrors, Checker, Controller *Span
 	// Scheduler: taint removed → first bind of a workload pod. Nil if none followed.
 	Scheduler *Span

@@ -82,6 +82,10 @@ func (s *script) taints(node string, taints ...trace.Taint) *script {
 	return s.api(trace.Event{Kind: trace.NodeTaints, Node: node, NodeUID: node + "-uid", Taints: taints})
 }
 
+func (s *script) ready(node string) *script {
+	return s.api(trace.Event{Kind: trace.NodeReady, Node: node, NodeUID: node + "-uid"})
+}
+
 func (s *script) condition(node string) *script {
 	return s.api(trace.Event{Kind: trace.NodeCondition, Node: node, NodeUID: node + "-uid", Condition: gate.Condition, Status: "True"})
 }

@@ -158,6 +158,7 @@ func rowsOf(s *Summary) []row {
 	if slices.ContainsFunc(s.Arms, func(a Arm) bool { return a.Gate != nil }) {
 		rows = append(rows,
 			row{"hold", nodesCell(MetricHold)},
+			row{"  of it after Ready", nodesCell(MetricHoldBeyondReady)},
 			row{"  mirrors created", nodesCell(MetricHoldMirrors)},
 			row{"  checker noticed", nodesCell(MetricHoldChecker)},
 			row{"  controller released", nodesCell(MetricHoldController)},

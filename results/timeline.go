@@ -21,13 +21,12 @@ func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
 		n.Schedulable = new(open[0].from)
 	}
 	n.StaticPods = m.staticPods(life[0])
-	known := l.run.KubeletEvidence || n.StaticPods > 0
-	if known {
+	if n.StaticPods > 0 {
 		n.MirrorsVisible = mirrorsVisible(m, n, gap)
 		n.Exposure = l.exposure(m, n, gap, open)
 	}
 	n.FirstBind = firstBind(binds, n.Released)
-	n.Hold = l.hold(n, life[0], known)
+	n.Hold = l.hold(n, life[0])
 	n.FirstWave = n.wave.result(m, n.Allocatable)
 }
 
@@ -95,7 +94,7 @@ func firstBind(binds []time.Duration, released *time.Duration) *time.Duration {
 }
 
 // hold measures how long the gate held the node, and what for.
-func (l *ledger) hold(n *nodeRecord, life interval, known bool) *Hold {
+func (l *ledger) hold(n *nodeRecord, life interval) *Hold {
 	if !n.held {
 		return nil
 	}
@@ -103,7 +102,11 @@ func (l *ledger) hold(n *nodeRecord, life interval, known bool) *Hold {
 	if n.Released != nil {
 		h.Total = Span{Duration: *n.Released - n.Registered}
 	}
-	h.split(n, known)
+	if n.Ready != nil {
+		end := n.Registered + h.Total.Duration
+		h.BeyondReady = &Span{Duration: max(0, end-max(*n.Ready, n.Registered)), Censored: h.Total.Censored}
+	}
+	h.split(n, l.run.KubeletEvidence)
 	if n.Released != nil && n.FirstBind != nil {
 		h.Scheduler = &Span{Duration: max(0, *n.FirstBind-*n.Released)}
 		h.OutOfOrder = h.OutOfOrder || *n.FirstBind < *n.Released
@@ -111,19 +114,25 @@ func (l *ledger) hold(n *nodeRecord, life interval, known bool) *Hold {
 	return h
 }
 
-// split divides the total at the steps that led to the release. A step out of order is moved to the nearest instant that is in order. Known says
-// whether the node's static pods are known; if not, it is not known either how long the mirrors took.
-func (h *Hold) split(n *nodeRecord, known bool) {
+// split divides the total at the steps that led to the release. A step out of order is moved to the nearest instant that is in order. Without static
+// pods there was no mirror to wait for; unless kubelets tell that there were none, it is not known either when the checker could have noticed.
+func (h *Hold) split(n *nodeRecord, kubeletEvidence bool) {
+	type step struct {
+		at   *time.Duration
+		part **Span
+	}
+	steps := []step{{n.ConditionTrue, &h.Checker}, {n.Released, &h.Controller}}
+	if n.StaticPods > 0 {
+		steps = append([]step{{n.MirrorsVisible, &h.Mirrors}}, steps...)
+	}
+	known := n.StaticPods > 0 || kubeletEvidence
 	end := n.Registered + h.Total.Duration
 	var from *time.Duration // where the next part begins
 	if known {
 		from = &n.Registered
 	}
 	open := false // a part that has not ended takes the rest
-	for _, step := range []struct {
-		at   *time.Duration
-		part **Span
-	}{{n.MirrorsVisible, &h.Mirrors}, {n.ConditionTrue, &h.Checker}, {n.Released, &h.Controller}} {
+	for _, step := range steps {
 		switch {
 		case open:
 			h.OutOfOrder = h.OutOfOrder || step.at != nil
