@@ -26,3 +26,10 @@ func TestEveryMetricIsDefined(t *testing.T) {
 		}
 	}
 }
+
+// TestColumnsOfTheRecipe: a recipe in docs/metrics.md picks columns of PodsFile by number.
+func TestColumnsOfTheRecipe(t *testing.T) {
+	for number, want := range map[int]string{6: "node", 18: "reason", 19: "cause"} {
+		check(t, "column", podColumns[number-1].name, want)
+	}
+}

@@ -64,15 +64,21 @@ func TestSummarizeRefuses(t *testing.T) {
 func TestTable(t *testing.T) {
 	interrupted := newScript(t, "a treatment with quite a long name-that-does-not-break-anywhere", gate)
 	interrupted.static("n1", proxy).register("n1", false, held)
+	interrupted.pod("w1", web)
 	interrupted.at(3).add(trace.SourceRun, trace.Event{Kind: trace.ComponentDied, Reason: "kube-apiserver", Message: "exit status 2"})
 	interrupted.at(4).end(trace.EndInterrupted)
 	limit := newScript(t, "ungated", nil)
 	limit.phase(trace.PhaseScaleUp).static("n1", proxy).register("n1", false, notReady).at(1).taints("n1").at(60).end(trace.EndTimeLimit)
 
+	failed := newScript(t, "gated", gate).register("n1", true, held).at(3)
+	failed.add(trace.SourceRun, trace.Event{Kind: trace.RunEnded, Reason: trace.EndError, Message: "create workload web: it is invalid"})
+
 	for _, tt := range []struct {
 		name    string
 		summary *Summary
 	}{
+		{"failed", summarize(t, seeded(t, failed, 1), seeded(t, failed, 2))},
+		{"failed-one-arm", summarize(t, seeded(t, failed, 1), seeded(t, ungated(t), 1))},
 		{"two-arms", twoArms(t)},
 		{"seeds", summarize(t, seeded(t, ungated(t), 1), seeded(t, stormless(t), 2), seeded(t, limit, 3), seeded(t, gated(t), 1))},
 		{"inconclusive", summarize(t, seeded(t, interrupted, 1), seeded(t, gated(t), 1), seeded(t, ungated(t), 1))},
@@ -92,6 +98,17 @@ func TestTable(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestDuration(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0 s", 0.1: "0.100 s", 0.0999: "100 ms", 0.01534: "15 ms", 0.0015: "1.5 ms", 0.000123: "0.12 ms", 78.91: "78.9 s", 113: "113 s",
+	} {
+		check(t, fmt.Sprint(x), duration(x), want)
+	}
+	check(t, "one unit", duration3(0.0067, 0.0276, 0.0775), "6.7/28/78 ms")
+	check(t, "two units", duration3(0.0067, 0.0276, 0.775), "6.7 ms/28 ms/0.775 s")
+	check(t, "zeros", duration3(0, 0, 1.5), "0/0/1.50 s")
 }
 
 func TestNumber(t *testing.T) {

@@ -31,22 +31,57 @@ type row struct {
 }
 
 // Table writes a summary for a person: one sentence that says what was found, then a row a metric and a column an arm, in plain text of at most
-// width characters a line (at least MinTableWidth). Arms that do not fit side by side follow below.
+// width characters a line (at least MinTableWidth). Arms that do not fit side by side follow below. Of an arm that was over before it had any
+// workload pod it says only how it ended.
 func Table(w io.Writer, s *Summary, width int) error {
 	width = max(width, MinTableWidth)
 	var out strings.Builder
-	writeText(&out, sentence(s), width)
-	rows := rowsOf(s)
-	for block := range slices.Chunk(s.Arms, (width-labelWidth)/(columnGap+minColumnWidth)) {
-		out.WriteString("\n")
-		writeBlock(&out, rows, block, width)
+	begun := *s
+	begun.Arms = slices.DeleteFunc(slices.Clone(s.Arms), func(a Arm) bool { return a.neverBegan() })
+	for i := range s.Arms {
+		if arm := &s.Arms[i]; arm.neverBegan() {
+			writeText(&out, arm.Name+": "+failure(arm), width)
+		}
 	}
-	out.WriteString("\n")
-	writeText(&out, legend(s), width)
+	if len(begun.Arms) > 0 {
+		writeFigures(&out, &begun, width)
+	}
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write table: %w", err)
 	}
 	return nil
+}
+
+// neverBegan tells whether the arm has nothing to show: none of its runs is conclusive, and none had a workload pod.
+func (a *Arm) neverBegan() bool {
+	return total(a, MetricPodsCreated) == "0" && !slices.ContainsFunc(a.Runs, func(r RunInfo) bool { return r.Conclusive })
+}
+
+// failure says how an arm ended that never began.
+func failure(a *Arm) string {
+	text := ends(a) + " before any workload pod existed"
+	var messages []string
+	for _, run := range a.Runs {
+		if run.EndMessage != "" && !slices.Contains(messages, run.EndMessage) {
+			messages = append(messages, run.EndMessage)
+		}
+	}
+	if len(messages) > 0 {
+		text += ": " + strings.Join(messages, "; ")
+	}
+	return text + fmt.Sprintf(" (n = %s).", runs(len(a.Runs)))
+}
+
+// writeFigures writes the sentence, the table and its legend.
+func writeFigures(out *strings.Builder, s *Summary, width int) {
+	writeText(out, sentence(s), width)
+	rows := rowsOf(s)
+	for block := range slices.Chunk(s.Arms, (width-labelWidth)/(columnGap+minColumnWidth)) {
+		out.WriteString("\n")
+		writeBlock(out, rows, block, width)
+	}
+	out.WriteString("\n")
+	writeText(out, legend(s), width)
 }
 
 func writeText(out *strings.Builder, text string, width int) {
@@ -189,7 +224,7 @@ func keyRows(s *Summary, name, indent string) []row {
 
 // legend explains the cells.
 func legend(s *Summary) string {
-	text := "Times of nodes: median / p90 / max over new nodes (n); \"open\" had not ended, and is in none of the three."
+	text := "Times of nodes: median/p90/max over new nodes (n); with few nodes p90 equals max; \"open\" had not ended, and is in none of the three."
 	if slices.ContainsFunc(s.Arms, func(a Arm) bool { return len(a.Runs) > 1 }) {
 		text += " Other figures: median over runs (max); nodes with a rejection and closed form: totals over runs."
 	}
@@ -251,7 +286,8 @@ func observed(o *Observation, unit string) string {
 func over(d Distribution, runs int, unit string) string {
 	text := absent
 	if d.N > 0 {
-		text = fmt.Sprintf("%s (max %s)", quantity(*d.Median, unit), number(*d.Max))
+		median := quantity(*d.Median, unit)
+		text = fmt.Sprintf("%s (max %s)", median, strings.TrimSuffix(quantity(*d.Max, unit), unitOf(median)))
 	}
 	if d.N < runs {
 		text += sizes(d)
@@ -273,8 +309,20 @@ func nodesCell(name string) func(*Arm) string {
 		case d.N == 0:
 			return absent + sizes(*d)
 		}
-		return fmt.Sprintf("%s / %s / %s", number(*d.Median), number(*d.P90), quantity(*d.Max, f.Unit)) + sizes(*d)
+		return duration3(*d.Median, *d.P90, *d.Max) + sizes(*d)
 	}
+}
+
+// duration3 writes three lengths of time in seconds, in the unit of the last one where they have that too.
+func duration3(median, p90, longest float64) string {
+	last := duration(longest)
+	short := func(x float64) string {
+		if x == 0 {
+			return "0"
+		}
+		return strings.TrimSuffix(duration(x), unitOf(last))
+	}
+	return short(median) + "/" + short(p90) + "/" + last
 }
 
 func sizes(d Distribution) string {
@@ -316,19 +364,33 @@ func runs(n int) string {
 func quantity(x float64, unit string) string {
 	switch unit {
 	case "s":
-		return number(x) + " s"
+		return duration(x)
 	case "1/s":
 		return number(x) + "/s"
 	}
 	return number(x)
 }
 
-// number writes a number in three significant digits, whole numbers and those above 100 in full, with commas.
-func number(x float64) string {
+// unitOf is what follows the digits of a quantity.
+func unitOf(quantity string) string { return strings.TrimLeft(quantity, "-0123456789.,") }
+
+// duration writes a length of time in seconds; one below 0.1 s in milliseconds, of which two digits are all that means something.
+func duration(seconds float64) string {
+	if seconds > 0 && seconds < 0.1 {
+		return significant(seconds*1000, 2) + " ms"
+	}
+	return number(seconds) + " s"
+}
+
+// number writes a number in three significant digits.
+func number(x float64) string { return significant(x, 3) }
+
+// significant writes a number in that many significant digits and at most four decimals; whole numbers and those above 100 in full, with commas.
+func significant(x float64, digits int) string {
 	if math.Abs(x) >= 100 || x == math.Trunc(x) {
 		return commas(strconv.FormatFloat(x, 'f', 0, 64))
 	}
-	decimals := max(0, 2-int(math.Floor(math.Log10(math.Abs(x)))))
+	decimals := max(0, digits-1-int(math.Floor(math.Log10(math.Abs(x)))))
 	return strconv.FormatFloat(x, 'f', min(decimals, 4), 64)
 }
 
