@@ -64,9 +64,9 @@ const (
 )
 
 // Stop says when a run has settled: when all arrivals and actions are over, every node is Ready, every static pod that the kubelet did not refuse
-// has its mirror pod, every node that was held is released (in a gated arm), every pod of the workloads is Running, Succeeded or Unschedulable,
-// and nothing has changed for Settle. A run in which one of these never comes true, such as one with an invalid manifest and the readiness gate, or
-// an arm that leaves out a part of the gate which nobody else plays, ends by its time limit or by Ctrl-C.
+// has its mirror pod, every node that was held is released (in a gated arm; a node whose kubelet refused a manifest is not waited for, since its
+// check can never pass), every pod of the workloads is Running, Succeeded, Failed or Unschedulable, and nothing has changed for Settle. A run in
+// which one of these never comes true, such as an arm that leaves out a part of the gate which nobody else plays, ends by its time limit or by Ctrl-C.
 type Stop struct {
 	// Settle is how long nothing may have changed; more than 0. Default 10 s, the longest time for which a kubelet that has something to say may be
 	// silent (its status tick).

@@ -45,7 +45,7 @@ type Progress struct {
 	Run, Runs int
 	Arm       string
 	Seed      uint64
-	// Elapsed is the time since the run's control plane was ready.
+	// Elapsed is the time since the run began; its control plane is started first.
 	Elapsed time.Duration
 	// Phase is the phase of the run, one of the trace.Phase constants, empty before the first.
 	Phase string

@@ -51,6 +51,8 @@ func TestCheck(t *testing.T) {
 	group := func(rest string) string {
 		return "  nodeGroups: [{name: pool, capacity: {cpu: 4, memory: 8Gi}, initial: 1, " + rest + "}]\n" + oneArm
 	}
+	flags := func(flag string) string { return "  controlPlane: {apiServerFlags: {" + flag + "}}\n" + group("") }
+	workload := func(generate string) string { return "  workloads: [{name: w, generate: " + generate + "}]\n" }
 	scheduler := func(config string) string {
 		return "  controlPlane: {scheduler: {config: {apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration" + config + "}}}\n" + group("")
 	}
@@ -58,18 +60,26 @@ func TestCheck(t *testing.T) {
 		spec string
 		want []string // nothing: it is accepted
 	}{
-		"a good static pod":               {group("staticPods: [{manifest: " + good + "}]"), nil},
-		"one that the kubelet refuses":    {group("staticPods: [{manifest: " + good + "}, {fileName: q.yaml, manifest: " + strings.Replace(bad, "name: p", "name: q", 1) + "}]"), []string{"spec.nodeGroups[0].staticPods[1]: a kubelet refuses this manifest", "restartPolicy"}},
-		"one that it is meant to refuse":  {group("staticPods: [{fileName: p.yaml, invalid: true, manifest: " + bad + "}]"), nil},
-		"no YAML at all, as meant":        {group(`staticPods: [{fileName: p.yaml, invalid: true, manifest: "{{ template"}]`), nil},
-		"one that it does not refuse":     {group("staticPods: [{fileName: p.yaml, invalid: true, manifest: " + good + "}]"), []string{"spec.nodeGroups[0].staticPods[0]: a kubelet accepts this manifest"}},
-		"one of an action":                {group("actions: [{at: 1s, removeStaticPod: p.yaml}, {at: 1s, putStaticPod: {manifest: " + bad + "}}]"), []string{"spec.nodeGroups[0].actions[1].putStaticPod: a kubelet refuses"}},
-		"a good scheduler configuration":  {scheduler(", percentageOfNodesToScore: 10"), nil},
-		"a field of a plugin's arguments": {scheduler(", profiles: [{pluginConfig: [{name: NodeAffinity, args: {addedAfinity: {}}}]}]"), []string{"spec.controlPlane.scheduler.config: ", `unknown field "addedAfinity"`}},
-		"a value that it refuses":         {scheduler(", parallelism: -1"), []string{"spec.controlPlane.scheduler.config: ", "parallelism"}},
-		"a plugin that does not exist":    {scheduler(", profiles: [{plugins: {score: {enabled: [{name: NoSuchPlugin}]}}}]"), []string{"spec.controlPlane.scheduler.config: ", "NoSuchPlugin"}},
-		"another version of its own API":  {strings.Replace(scheduler(""), "k8s.io/v1,", "k8s.io/v1beta3,", 1), []string{"spec.controlPlane.scheduler.config: ", "v1beta3"}},
-		"everything at once":              {strings.Replace(scheduler(", parallelism: -1"), "initial: 1, ", "initial: 1, staticPods: [{manifest: "+bad+"}]", 1), []string{"scheduler.config", "staticPods[0]"}},
+		"a good static pod":                    {group("staticPods: [{manifest: " + good + "}]"), nil},
+		"one that the kubelet refuses":         {group("staticPods: [{manifest: " + good + "}, {fileName: q.yaml, manifest: " + strings.Replace(bad, "name: p", "name: q", 1) + "}]"), []string{"spec.nodeGroups[0].staticPods[1]: a kubelet refuses this manifest", "restartPolicy"}},
+		"one that it is meant to refuse":       {group("staticPods: [{fileName: p.yaml, invalid: true, manifest: " + bad + "}]"), nil},
+		"no YAML at all, as meant":             {group(`staticPods: [{fileName: p.yaml, invalid: true, manifest: "{{ template"}]`), nil},
+		"one that it does not refuse":          {group("staticPods: [{fileName: p.yaml, invalid: true, manifest: " + good + "}]"), []string{"spec.nodeGroups[0].staticPods[0]: a kubelet accepts this manifest"}},
+		"one of an action":                     {group("actions: [{at: 1s, removeStaticPod: p.yaml}, {at: 1s, putStaticPod: {manifest: " + bad + "}}]"), []string{"spec.nodeGroups[0].actions[1].putStaticPod: a kubelet refuses"}},
+		"a good scheduler configuration":       {scheduler(", percentageOfNodesToScore: 10"), nil},
+		"a field of a plugin's arguments":      {scheduler(", profiles: [{pluginConfig: [{name: NodeAffinity, args: {addedAfinity: {}}}]}]"), []string{"spec.controlPlane.scheduler.config: ", `unknown field "addedAfinity"`}},
+		"a value that it refuses":              {scheduler(", parallelism: -1"), []string{"spec.controlPlane.scheduler.config: ", "parallelism"}},
+		"a plugin that does not exist":         {scheduler(", profiles: [{plugins: {score: {enabled: [{name: NoSuchPlugin}]}}}]"), []string{"spec.controlPlane.scheduler.config: ", "NoSuchPlugin"}},
+		"another version of its own API":       {strings.Replace(scheduler(""), "k8s.io/v1,", "k8s.io/v1beta3,", 1), []string{"spec.controlPlane.scheduler.config: ", "v1beta3"}},
+		"a workload that the API server takes": {group("") + workload("{kind: Job, requests: {cpu: 1}}, replicas: 1"), nil},
+		"a manifest that it refuses": {group("") + "  workloads: [{name: w, manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: w}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: c}}, spec: {containers: [{name: c, image: i}]}}}}}]\n",
+			[]string{"spec.workloads[0]: the API server refuses its manifest", "spec.template.metadata.labels"}},
+		"a pod that restarts never in a Deployment": {group("") + "  workloads: [{name: w, manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: w}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}]\n",
+			[]string{"spec.workloads[0]: the API server refuses its manifest", "restartPolicy"}},
+		"a flag of kube-apiserver":         {flags("event-ttl: 2h"), nil},
+		"one that it does not have":        {flags("no-such-flag: x"), []string{"spec.controlPlane.apiServerFlags[no-such-flag]: ", "no such flag"}},
+		"one with a value that it refuses": {flags("event-ttl: soon"), []string{"spec.controlPlane.apiServerFlags[event-ttl]: ", "soon"}},
+		"everything at once":               {strings.Replace(scheduler(", parallelism: -1"), "initial: 1, ", "initial: 1, staticPods: [{manifest: "+bad+"}]", 1), []string{"scheduler.config", "staticPods[0]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Check(mustParse(t, c.spec))

@@ -203,8 +203,12 @@ func (s *status) placed() bool {
 // settled: nothing more is going to happen by itself.
 func (s *status) settled() bool { return s.established() && s.placed() }
 
-// wait returns when condition has held with no event for the time quiet, or when ctx ends.
+// wait returns when condition has held with no event for the time quiet, counted from the call at the earliest, or when ctx ends. What was done just
+// before the call may still have to show.
 func (s *status) wait(ctx context.Context, quiet time.Duration, condition func(*status) bool) error {
+	s.mu.Lock()
+	s.changed = time.Now()
+	s.mu.Unlock()
 	for {
 		left, holds := s.check(quiet, condition)
 		if holds && left <= 0 {

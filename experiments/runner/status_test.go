@@ -165,6 +165,20 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// TestStandstill: a mirror pod that is refused time and again is why nothing happens.
+func TestStandstill(t *testing.T) {
+	s := newStatus(nil)
+	apply(s, []trace.Event{
+		{Kind: trace.Phase, Message: trace.PhaseInitial}, nodeEvent(trace.KubeletStarted, "a"), staticPod(trace.StaticPodStarted, "a", "h"),
+		{Kind: trace.MirrorFailed, Node: "a", Pod: "agents/p-a", Message: "namespaces \"agents\" not found"},
+	})
+	want := `in phase initial with pods 0 rejected, 0 running, 0 pending; nodes 0/1 ready, 0 held, 1 unmirrored; ` +
+		`mirror pod agents/p-a was refused: namespaces "agents" not found`
+	if got := s.standstill(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // waited runs wait in a bubble and tells how long it took.
 func waited(ctx context.Context, s *status, quiet time.Duration, condition func(*status) bool) (time.Duration, error) {
 	start := time.Now()
@@ -181,6 +195,7 @@ func TestWait(t *testing.T) {
 		want   time.Duration
 	}{
 		"holds already, and nothing happens": {func(*status) {}, 4 * time.Second},
+		"held for long before":               {func(*status) { time.Sleep(time.Hour) }, 4 * time.Second},
 		"comes true late": {func(s *status) {
 			s.apply(workloadCreated("p"))
 			after(time.Hour, s, podEvent(trace.PodRunning, "p"))

@@ -21,6 +21,7 @@ import (
 // TestMain makes the test binary its own etcd and kube-apiserver, as mirrorgap is.
 func TestMain(m *testing.M) {
 	live.DispatchTool(os.Args)
+	live.TuneGC()
 	SilenceLogs()
 	os.Exit(m.Run())
 }
@@ -83,6 +84,12 @@ func fromLibrary(name string) *experiments.Experiment {
 	GinkgoHelper()
 	e, err := library.Get(name)
 	Expect(err).NotTo(HaveOccurred())
+	return e
+}
+
+// soon has an experiment's runs settle sooner than a person would want.
+func soon(e *experiments.Experiment) *experiments.Experiment {
+	e.Spec.Stop.Settle.Duration = 3 * time.Second
 	return e
 }
 

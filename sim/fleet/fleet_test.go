@@ -194,6 +194,30 @@ func TestReturnedMachineIsNew(t *testing.T) {
 	})
 }
 
+// TestNamespacesOfStaticPods are created, those of late manifests too, so that their mirror pods can be.
+func TestNamespacesOfStaticPods(t *testing.T) {
+	const pod = `{manifest: {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: %s}}}`
+	f, _ := testFleet(t, fmt.Sprintf(`[{name: a, capacity: {cpu: 4, memory: 8Gi}, initial: 1, actions: [{at: 1s, putStaticPod: %s}],
+		staticPods: [%s, %s, {manifest: {apiVersion: v1, kind: Pod, metadata: {name: p}}}, {manifest: nonsense, invalid: true}]}]`,
+		fmt.Sprintf(pod, "late"), fmt.Sprintf(pod, "agents"), fmt.Sprintf(pod, "kube-system")),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}})
+	if err := f.CreateNamespaces(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := f.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range list.Items {
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"agents", "kube-system", "late"}, names); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // TestImpossibleActions end with an error that names the node and says what to do about it.
 func TestImpossibleActions(t *testing.T) {
 	for name, c := range map[string]struct{ group, want string }{
