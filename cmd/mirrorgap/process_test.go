@@ -364,7 +364,7 @@ func TestInterrupt(t *testing.T) {
 	}{
 		"etcd starts":           {"storm.yaml", "etcd", "", []os.Signal{os.Interrupt}, trace.RunEnded},
 		"kube-apiserver starts": {"storm.yaml", "kube-apiserver", "", []os.Signal{os.Interrupt}, trace.RunEnded},
-		"initial nodes start":   {"never-ready.yaml", "", "initial: nodes 0/1 ready", []os.Signal{os.Interrupt}, trace.NodeRegistered},
+		"initial nodes start":   {"never-ready.yaml", "", "initial: 0 rejected, 0 running, 0 pending; nodes 0/1 ready", []os.Signal{os.Interrupt}, trace.NodeRegistered},
 		"scale-up":              {"storm.yaml", "", "scale-up: ", []os.Signal{syscall.SIGTERM}, trace.PodBound},
 		"scale-up, impatiently": {"storm.yaml", "", "scale-up: ", []os.Signal{os.Interrupt, os.Interrupt, os.Interrupt}, trace.PodBound},
 	}
