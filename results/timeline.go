@@ -23,7 +23,7 @@ func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
 	n.StaticPods = m.staticPods(life[0])
 	if n.StaticPods > 0 {
 		n.MirrorsVisible = mirrorsVisible(m, n, gap)
-		n.Exposure = l.exposure(m, n, gap, open)
+		n.Exposure = l.exposure(m, gap, open)
 	}
 	n.FirstBind = firstBind(binds, n.Released)
 	n.Hold = l.hold(n, life[0])
@@ -69,7 +69,7 @@ func mirrorsVisible(m *machine, n *nodeRecord, gap intervals) *time.Duration {
 
 // exposure measures the time during which the node was both schedulable and in a gap. It is censored if nothing closed the last gap in which it
 // was exposed.
-func (l *ledger) exposure(m *machine, n *nodeRecord, gap, open intervals) *Span {
+func (l *ledger) exposure(m *machine, gap, open intervals) *Span {
 	if len(open) == 0 {
 		return nil
 	}
