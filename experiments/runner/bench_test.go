@@ -1,98 +1,116 @@
 package runner
 
 import (
+	"fmt"
 	"os"
-	"strings"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
+	"time"
 
-	"github.com/shirou/gopsutil/v4/process"
-
+	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/experiments/library"
 	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
 )
 
-// BenchmarkControlPlane measures from nothing to an API that serves.
+// BenchmarkControlPlane takes the control plane from nothing to an API that serves, and back.
 func BenchmarkControlPlane(b *testing.B) {
+	var ready, stop time.Duration
 	for b.Loop() {
+		start := time.Now()
 		engine, err := live.Start(b.Context(), live.Options{LogDir: b.TempDir()})
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.StopTimer()
+		ready += time.Since(start)
+		start = time.Now()
 		if err := engine.Stop(); err != nil {
 			b.Fatal(err)
 		}
-		b.StartTimer()
+		stop += time.Since(start)
 	}
+	b.ReportMetric(ready.Seconds()/float64(b.N), "s/ready")
+	b.ReportMetric(stop.Seconds()/float64(b.N), "s/stop")
 }
 
-// BenchmarkExperiment runs experiments of the library, each arm once, and reports the figures of their results folders, and the largest resident set
-// that was seen of each process.
+// BenchmarkExperiment makes a run of each arm of the experiments that are about speed and size. It is to be run with -benchtime 1x: the longest takes
+// some ten minutes.
 func BenchmarkExperiment(b *testing.B) {
-	for _, name := range []string{"quick", "scale-up-3-to-20", "scale-100", "scale-1000", "scale-1000-default"} {
+	for _, name := range []string{"quick", library.Default, "scale-100", "scale-1000", "scale-1000-default"} {
 		e, err := library.Get(name)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for _, arm := range e.Spec.Arms {
+			one := *e
+			one.Spec.Arms = []experiments.Arm{arm}
 			b.Run(name+"/"+arm.Name, func(b *testing.B) {
-				only := *e
-				only.Spec.Arms = only.Spec.Arms[:0:0]
-				only.Spec.Arms = append(only.Spec.Arms, arm)
 				for b.Loop() {
-					peaks := peaks{}
-					summary, err := Run(b.Context(), &only, Options{Dir: b.TempDir(), Progress: func(Progress) { peaks.sample(b) }})
-					if err != nil {
-						b.Fatal(err)
-					}
-					report(b, &summary.Arms[0])
-					peaks.report(b)
+					measure(b, &one)
 				}
 			})
 		}
 	}
 }
 
-// report turns the figures that tell of speed into the benchmark's metrics.
-func report(b *testing.B, arm *results.Arm) {
+// measure makes the run of an experiment with one arm, and reports its times and what memory its processes took at most.
+func measure(b *testing.B, e *experiments.Experiment) {
 	b.Helper()
-	for _, f := range arm.Figures {
-		if f.Unit == "s" && f.OverNodes == nil && f.Runs[0] != nil {
-			b.ReportMetric(f.Runs[0].Value, f.Name)
-		}
-	}
-}
-
-// peaks is the largest resident set of each process, in bytes.
-type peaks map[string]uint64
-
-// sample looks at this process and its children, the servers.
-func (p peaks) sample(b *testing.B) {
-	b.Helper()
-	self, err := process.NewProcess(int32(os.Getpid()))
+	memory := peaks{}
+	memory.reset(b)
+	dir := filepath.Join(b.TempDir(), "out")
+	summary, err := Run(b.Context(), e, Options{Dir: dir, Progress: func(Progress) { memory.look() }})
 	if err != nil {
 		b.Fatal(err)
 	}
-	children, _ := self.Children() // none at the very beginning and end
-	p.add("mirrorgap", self)
-	for _, child := range children {
-		args, _ := child.CmdlineSlice() // it may just have ended
-		if len(args) > 0 {
-			p.add(args[0][strings.LastIndexByte(args[0], '/')+1:], child)
+	arm := &summary.Arms[0]
+	if !arm.Runs[0].Settled {
+		b.Errorf("it did not settle: %s", arm.Runs[0].EndMessage)
+	}
+	for metric, unit := range map[string]string{
+		results.MetricRunningAfterWorkload: "s/all-running", results.MetricWallBeyondLastMirror: "s/after-last-mirror", results.MetricWall: "s/run",
+	} {
+		if f := arm.Figure(metric, ""); f != nil && f.Runs[0] != nil {
+			b.ReportMetric(f.Runs[0].Value, unit)
+		}
+	}
+	for process, bytes := range memory {
+		b.ReportMetric(float64(bytes)/1e6, "peak-MB/"+process)
+	}
+}
+
+// peaks are the most memory (resident set, bytes) that processes took, by name.
+type peaks map[string]uint64
+
+// reset forgets what the test's own process took before.
+func (p peaks) reset(b *testing.B) {
+	b.Helper()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		b.Logf("the peak of the process itself is that of all benchmarks so far: %v", err)
+	}
+}
+
+// look notes the peaks so far; a process that cannot be looked at, or an operating system that does not tell, is left out.
+func (p peaks) look() {
+	pids := map[string]int32{"mirrorgap": int32(os.Getpid())}
+	if list, err := servers(); err == nil {
+		for name, server := range list {
+			pids[name] = server.Pid
+		}
+	}
+	for name, pid := range pids {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil {
+			continue
+		}
+		if kB := highWater.FindSubmatch(status); kB != nil {
+			n, _ := strconv.ParseUint(string(kB[1]), 10, 64) // digits
+			p[name] = max(p[name], n*1024)
 		}
 	}
 }
 
-func (p peaks) add(name string, proc *process.Process) {
-	if memory, err := proc.MemoryInfo(); err == nil {
-		p[name] = max(p[name], memory.RSS)
-	}
-}
-
-func (p peaks) report(b *testing.B) {
-	b.Helper()
-	for name, bytes := range p {
-		b.ReportMetric(float64(bytes)/1e6, name+"-MB")
-	}
-}
+// highWater finds the peak resident set in what Linux tells of a process (proc_pid_status(5)).
+var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)

@@ -49,20 +49,31 @@ func leavesNothing() {
 	})
 }
 
-// children are the running child processes of the test, by the name they were called by.
-func children() map[string]*process.Process {
-	GinkgoHelper()
+// servers are the running child processes of the test, by the name they were called by.
+func servers() (map[string]*process.Process, error) {
 	self, err := process.NewProcess(int32(os.Getpid()))
-	Expect(err).NotTo(HaveOccurred())
-	list, err := self.Children() // an error when pgrep, say, is missing; none when there are no children
-	Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		return nil, err
+	}
+	list, err := self.Children()
+	if err != nil {
+		return nil, err
+	}
 	byName := map[string]*process.Process{}
 	for _, p := range list {
 		if args, err := p.CmdlineSlice(); err == nil && len(args) > 0 {
 			byName[filepath.Base(args[0])] = p
 		}
 	}
-	return byName
+	return byName, nil
+}
+
+// children are the servers for a spec.
+func children() map[string]*process.Process {
+	GinkgoHelper()
+	list, err := servers()
+	Expect(err).NotTo(HaveOccurred())
+	return list
 }
 
 // kill ends a server without giving it a chance.
