@@ -30,6 +30,8 @@ type Experiment struct {
 type Metadata struct {
 	// Name is a DNS label; results folders are called after it.
 	Name string `json:"name"`
+	// Labels are copied to the trace of every run, to tell runs apart: a sweep sets the values of its parameters.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Spec is what to run. The fields of sim.Cluster stand beside those of Spec in the file.

@@ -96,6 +96,7 @@ func (r *run) openTrace(file *os.File) (err error) {
 	r.start = time.Now()
 	header := trace.Header{
 		Experiment: r.experiment.Metadata.Name,
+		Labels:     r.experiment.Metadata.Labels,
 		Arm:        r.arm.Name,
 		Seed:       uint64(r.seed),
 		Engine:     string(r.experiment.Spec.Engine),

@@ -17,6 +17,8 @@ type Header struct {
 	Engine string `json:"engine"`
 	// Start is the instant that Event.T counts from (RFC 3339, UTC).
 	Start time.Time `json:"start"`
+	// Labels are those of the experiment: in a sweep the values of its parameters.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Gate describes the readiness gate of this arm; nil when nodes are not held.
 	Gate *Gate `json:"gate,omitempty"`
 	// Versions maps a component (kubernetes, kwok, go, mirrorgap, …) to its version.
