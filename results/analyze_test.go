@@ -161,14 +161,14 @@ func TestMirrorNeverCameAndTheNodeWasExposed(t *testing.T) {
 	run := b.at(60).end(trace.EndTimeLimit).analyze("exposed-for-ever")
 
 	check(t, "exposure", *run.node(t, "n1-uid").Exposure, Span{Duration: s(59), Censored: true})
-	figure := metric(t, run, MetricExposure).over([]*Run{run})
+	figure := metric(t, run, MetricExposure).over([]*Digest{run.Digest()})
 	check(t, "complete", figure.OverNodes.N, 0)
 	check(t, "censored", figure.OverNodes.Censored, 1)
 }
 
 func metric(t *testing.T, run *Run, name string) Metric {
 	t.Helper()
-	for _, m := range Metrics(run) {
+	for _, m := range metricsOf([]*Digest{run.Digest()}) {
 		if m.Name == name {
 			return m
 		}

@@ -152,7 +152,7 @@ func BenchmarkAnalyze(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := Summarize([]*Run{run}); err != nil {
+				if _, err := Summarize([]*Digest{run.Digest()}); err != nil {
 					b.Fatal(err)
 				}
 			}

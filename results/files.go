@@ -45,26 +45,28 @@ type runFile struct {
 // runFigure is a metric of one run.
 type runFigure struct {
 	Metric
-	// Run is the run's own figure, absent if it has none; OverNodes describes its new nodes.
+	// Run is the run's own figure, absent if it has none; OverNodes describes its new nodes, OverPods its workload pods.
 	Run       *Observation  `json:"run,omitempty"`
 	OverNodes *Distribution `json:"overNodes,omitempty"`
+	OverPods  *Distribution `json:"overPods,omitempty"`
 }
 
-// WriteRun writes NodesFile, PodsFile and SummaryFile of one run into dir, which must exist. Each file is written whole or not at all; an error
-// names the file.
-func WriteRun(dir string, r *Run) error {
+// WriteRun writes NodesFile, PodsFile and SummaryFile of one run into dir, which must exist, and returns what to keep of the run. Each file is
+// written whole or not at all; an error names the file.
+func WriteRun(dir string, r *Run) (*Digest, error) {
 	if err := writeCSV(filepath.Join(dir, NodesFile), nodeColumns, r.Nodes); err != nil {
-		return err
+		return nil, err
 	}
 	if err := writeCSV(filepath.Join(dir, PodsFile), podColumns, r.Pods); err != nil {
-		return err
+		return nil, err
 	}
-	file := runFile{Version: RunVersion, Run: r.Header, RunInfo: r.info()}
-	for _, m := range Metrics(r) {
-		f := m.over([]*Run{r})
-		file.Figures = append(file.Figures, runFigure{Metric: m, Run: f.Runs[0], OverNodes: f.OverNodes})
+	digest := r.Digest()
+	file := runFile{Version: RunVersion, Run: r.Header, RunInfo: digest.RunInfo}
+	for _, m := range metricsOf([]*Digest{digest}) {
+		f := m.over([]*Digest{digest})
+		file.Figures = append(file.Figures, runFigure{Metric: m, Run: f.Runs[0], OverNodes: f.OverNodes, OverPods: f.OverPods})
 	}
-	return writeJSON(filepath.Join(dir, SummaryFile), file)
+	return digest, writeJSON(filepath.Join(dir, SummaryFile), file)
 }
 
 // WriteSummary writes SummaryFile and TableFile into dir, which must exist. Each file is written whole or not at all; an error names the file.

@@ -15,7 +15,7 @@ import (
 func TestWriteRun(t *testing.T) {
 	for _, run := range []*Run{ungated(t).analyze("ungated"), gated(t).analyze("gated")} {
 		dir := t.TempDir()
-		if err := WriteRun(dir, run); err != nil {
+		if _, err := WriteRun(dir, run); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{NodesFile, PodsFile, SummaryFile} {
@@ -53,7 +53,11 @@ func twoArms(t *testing.T) *Summary {
 
 func summarize(t *testing.T, runs ...*Run) *Summary {
 	t.Helper()
-	summary, err := Summarize(runs)
+	var digests []*Digest
+	for _, run := range runs {
+		digests = append(digests, run.Digest())
+	}
+	summary, err := Summarize(digests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +113,7 @@ func TestDiskFull(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100, Max: old.Max}); err != nil {
 		t.Fatal(err)
 	}
-	err := WriteRun(dir, run)
+	_, err := WriteRun(dir, run)
 	if back := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); back != nil {
 		t.Fatal(back)
 	}

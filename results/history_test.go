@@ -190,7 +190,7 @@ func TestHoldOfANodeWithoutStaticPods(t *testing.T) {
 	}
 	check(t, "exposure", n.Exposure, nil)
 	check(t, "mirrors visible", n.MirrorsVisible, nil)
-	check(t, "nodes that were exposed or not", metric(t, run, MetricExposure).over([]*Run{run}).OverNodes.N, 0)
+	check(t, "nodes that were exposed or not", metric(t, run, MetricExposure).over([]*Digest{run.Digest()}).OverNodes.N, 0)
 }
 
 // TestHoldBeyondReady: a node that is not Ready could not be used without the gate either.

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -61,26 +60,48 @@ type Metric struct {
 	// between runs on one machine.
 	MachineDependent bool `json:"machineDependent,omitempty"`
 
-	// ofNode is a new node's value, nil for a metric of runs only.
+	// ofNode is a new node's value, nil for a metric that nodes do not have.
 	ofNode func(*Node) *Observation
-	// ofRun is the run's value; nil for "the median over its new nodes".
+	// ofPod is a workload pod's value, nil for a metric that pods do not have.
+	ofPod func(*Pod) *Observation
+	// ofRun is the run's value; nil for the median over its new nodes, or its workload pods.
 	ofRun func(*Run) *Observation
 }
 
-// RunValue is the run's own figure; nil if there is none. For a metric of nodes it is the median over the new nodes, censored if one of
-// them is.
+// OfNodes tells whether new nodes have a value of their own.
+func (m Metric) OfNodes() bool { return m.ofNode != nil }
+
+// OfPods tells whether workload pods have a value of their own.
+func (m Metric) OfPods() bool { return m.ofPod != nil }
+
+// RunValue is the run's own figure; nil if there is none. For a metric of nodes or pods it is the median over the new nodes, or the workload pods,
+// censored if one of them is.
 func (m Metric) RunValue(r *Run) *Observation {
 	if m.ofRun != nil {
 		return m.ofRun(r)
 	}
-	d := distribute(m.nodeValues(r))
+	d := distribute(slices.Concat(m.nodeValues(r), m.podValues(r)))
 	if d.Median == nil {
 		return nil
 	}
 	return &Observation{Value: *d.Median, Censored: d.Censored > 0}
 }
 
-// nodeValues are the values of the run's new nodes; none for a metric of runs only.
+// podValues are the values of the run's workload pods; none for a metric that pods do not have.
+func (m Metric) podValues(r *Run) []*Observation {
+	if m.ofPod == nil {
+		return nil
+	}
+	var values []*Observation
+	for _, p := range r.Pods {
+		if p.Role == RoleWorkload {
+			values = append(values, m.ofPod(p))
+		}
+	}
+	return values
+}
+
+// nodeValues are the values of the run's new nodes; none for a metric that nodes do not have.
 func (m Metric) nodeValues(r *Run) []*Observation {
 	if m.ofNode == nil {
 		return nil
@@ -94,20 +115,13 @@ func (m Metric) nodeValues(r *Run) []*Observation {
 	return values
 }
 
-// Metrics lists every metric, in the order in which they are shown. Those by reason and by cause have an entry for every key that one of the runs
-// has, so that a 0 in another run is written as 0.
-func Metrics(runs ...*Run) []Metric {
-	reasons, causes := map[string]bool{}, map[string]bool{}
-	for _, run := range runs {
-		for _, p := range run.Pods {
-			if p.Rejection != nil {
-				reasons[p.Rejection.Reason] = true
-				causes[string(p.Rejection.Cause)] = true
-			}
-		}
-	}
-	return slices.Concat(populationMetrics(), rejectionMetrics(slices.Sorted(maps.Keys(reasons)), slices.Sorted(maps.Keys(causes))),
-		firstWaveMetrics(), stormMetrics(), nodeTimeMetrics(), outcomeMetrics())
+// Metrics lists every metric, in the order in which they are shown. Those of rejected pods by reason and by cause, which a run has one of for
+// each of its reasons and causes, are there once, without a key.
+func Metrics() []Metric { return metrics([]string{""}, []string{""}) }
+
+// metrics lists every metric, with those by reason and by cause for these keys.
+func metrics(reasons, causes []string) []Metric {
+	return slices.Concat(populationMetrics(), rejectionMetrics(reasons, causes), firstWaveMetrics(), stormMetrics(), nodeTimeMetrics(), outcomeMetrics())
 }
 
 func populationMetrics() []Metric {

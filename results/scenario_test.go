@@ -248,7 +248,7 @@ func (r *Run) value(t *testing.T, name string, key ...string) float64 {
 
 func (r *Run) observation(t *testing.T, name string, key ...string) *Observation {
 	t.Helper()
-	for _, m := range Metrics(r) {
+	for _, m := range metricsOf([]*Digest{r.Digest()}) {
 		if m.Name == name && (len(key) == 0 || m.Key == key[0]) {
 			return m.RunValue(r)
 		}

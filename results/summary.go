@@ -31,7 +31,9 @@ type Arm struct {
 
 // RunInfo tells which run it was and how it ended.
 type RunInfo struct {
-	Seed       uint64 `json:"seed"`
+	Seed uint64 `json:"seed"`
+	// Labels are those of the experiment.
+	Labels     map[string]string `json:"labels,omitempty"`
 	End        string `json:"end"`
 	EndMessage string `json:"endMessage,omitempty"`
 	// Conclusive and Settled are Run.Conclusive and Run.Settled.
@@ -45,8 +47,10 @@ type RunInfo struct {
 // Figure is what the runs of an arm say about a metric.
 type Figure struct {
 	Metric
-	// OverNodes describes the new nodes of all runs of the arm, pooled; nil for a metric of runs only.
+	// OverNodes describes the new nodes of all runs of the arm, pooled; nil for a metric that nodes do not have.
 	OverNodes *Distribution `json:"overNodes,omitempty"`
+	// OverPods describes the workload pods of all runs of the arm, pooled; nil for a metric that pods do not have.
+	OverPods *Distribution `json:"overPods,omitempty"`
 	// OverSeeds describes the runs' own figures, one a run.
 	OverSeeds Distribution `json:"overSeeds"`
 	// Runs are these figures, in the order of Arm.Runs; null where a run has none.
@@ -65,13 +69,13 @@ func (a *Arm) Figure(name, key string) *Figure {
 
 // Summarize puts runs together by arm. Runs that are not conclusive take part; RunInfo says so. It fails when there is no run, when the runs are
 // not of one experiment, and when an arm has two runs of one seed.
-func Summarize(runs []*Run) (*Summary, error) {
+func Summarize(runs []*Digest) (*Summary, error) {
 	if len(runs) == 0 {
 		return nil, errors.New("summarize runs: there is none")
 	}
 	s := &Summary{Version: SummaryVersion, Experiment: runs[0].Header.Experiment}
 	var names []string
-	byArm := map[string][]*Run{}
+	byArm := map[string][]*Digest{}
 	for _, run := range runs {
 		h := run.Header
 		if h.Experiment != s.Experiment {
@@ -80,23 +84,22 @@ func Summarize(runs []*Run) (*Summary, error) {
 		if !slices.Contains(names, h.Arm) {
 			names = append(names, h.Arm)
 		}
-		if slices.ContainsFunc(byArm[h.Arm], func(other *Run) bool { return other.Header.Seed == h.Seed }) {
+		if slices.ContainsFunc(byArm[h.Arm], func(other *Digest) bool { return other.Header.Seed == h.Seed }) {
 			return nil, fmt.Errorf("summarize runs: arm %q has two runs of seed %d", h.Arm, h.Seed)
 		}
 		byArm[h.Arm] = append(byArm[h.Arm], run)
 	}
-	metrics := Metrics(runs...)
 	for _, name := range names {
-		s.Arms = append(s.Arms, summarizeArm(name, byArm[name], metrics))
+		s.Arms = append(s.Arms, summarizeArm(name, byArm[name], metricsOf(runs)))
 	}
 	return s, nil
 }
 
-func summarizeArm(name string, runs []*Run, metrics []Metric) Arm {
-	slices.SortFunc(runs, func(a, b *Run) int { return cmp.Compare(a.Header.Seed, b.Header.Seed) })
+func summarizeArm(name string, runs []*Digest, metrics []Metric) Arm {
+	slices.SortFunc(runs, func(a, b *Digest) int { return cmp.Compare(a.Header.Seed, b.Header.Seed) })
 	arm := Arm{Name: name, Gate: runs[0].Header.Gate}
 	for _, run := range runs {
-		arm.Runs = append(arm.Runs, run.info())
+		arm.Runs = append(arm.Runs, run.RunInfo)
 	}
 	for _, m := range metrics {
 		arm.Figures = append(arm.Figures, m.over(runs))
@@ -106,22 +109,26 @@ func summarizeArm(name string, runs []*Run, metrics []Metric) Arm {
 
 func (r *Run) info() RunInfo {
 	return RunInfo{
-		Seed: r.Header.Seed, End: r.End, EndMessage: r.EndMessage, Conclusive: r.Conclusive(), Settled: r.Settled(), Died: r.Died,
-		KubeletEvidence: r.KubeletEvidence,
+		Seed: r.Header.Seed, Labels: r.Header.Labels, End: r.End, EndMessage: r.EndMessage, Conclusive: r.Conclusive(), Settled: r.Settled(),
+		Died: r.Died, KubeletEvidence: r.KubeletEvidence,
 	}
 }
 
 // over takes the metric of all these runs.
-func (m Metric) over(runs []*Run) Figure {
+func (m Metric) over(runs []*Digest) Figure {
 	f := Figure{Metric: m}
-	var nodes []*Observation
+	var nodes, pods []*Observation
 	for _, run := range runs {
-		f.Runs = append(f.Runs, m.RunValue(run))
-		nodes = append(nodes, m.nodeValues(run)...)
+		o := run.reading(m)
+		f.Runs = append(f.Runs, o.run)
+		nodes, pods = append(nodes, o.nodes...), append(pods, o.pods...)
 	}
 	f.OverSeeds = distribute(f.Runs)
-	if m.ofNode != nil {
+	if m.OfNodes() {
 		f.OverNodes = new(distribute(nodes))
+	}
+	if m.OfPods() {
+		f.OverPods = new(distribute(pods))
 	}
 	return f
 }

@@ -48,12 +48,12 @@ func TestSummarizeRefuses(t *testing.T) {
 	other.header.Experiment = "another"
 	for _, tt := range []struct {
 		name string
-		runs []*Run
+		runs []*Digest
 		want string
 	}{
 		{"nothing", nil, "there is none"},
-		{"two experiments", []*Run{seeded(t, stormless(t), 1), seeded(t, other.end(trace.EndSettled), 2)}, `"by-hand" and "another"`},
-		{"one run twice", []*Run{seeded(t, stormless(t), 1), seeded(t, ungated(t), 1)}, `arm "ungated" has two runs of seed 1`},
+		{"two experiments", []*Digest{seeded(t, stormless(t), 1).Digest(), seeded(t, other.end(trace.EndSettled), 2).Digest()}, `"by-hand" and "another"`},
+		{"one run twice", []*Digest{seeded(t, stormless(t), 1).Digest(), seeded(t, ungated(t), 1).Digest()}, `arm "ungated" has two runs of seed 1`},
 	} {
 		if _, err := Summarize(tt.runs); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want an error with %q", tt.name, err, tt.want)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/kwokconfigs"
+	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/sim"
 	"github.com/mirrorgap/mirrorgap/sim/control"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
@@ -65,7 +66,7 @@ func (r *run) execute(ctx context.Context) (err error) {
 	if err := r.prepareGate(); err != nil {
 		return err
 	}
-	file, err := os.Create(filepath.Join(r.dir, traceFile))
+	file, err := os.Create(filepath.Join(r.dir, results.TraceFile))
 	if err != nil {
 		return fmt.Errorf("create trace: %w", err)
 	}

@@ -14,13 +14,12 @@ import (
 	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
 	"github.com/mirrorgap/mirrorgap/sim/random"
-	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 // Names in a results folder.
 const (
-	experimentFile = "experiment.yaml"
-	traceFile      = "trace.jsonl"
+	// ExperimentFile is the experiment as it was run.
+	ExperimentFile = "experiment.yaml"
 	containerLogs  = "containers"
 )
 
@@ -59,7 +58,7 @@ func Run(ctx context.Context, e *experiments.Experiment, options Options) (*resu
 	if err := prepare(e, options.Dir); err != nil {
 		return nil, err
 	}
-	var done []*results.Run
+	var done []*results.Digest
 	runs := e.Runs()
 	for i, next := range runs {
 		r := &run{experiment: e, arm: next.Arm, seed: random.Seed(next.Seed), options: &options, number: i + 1, of: len(runs)}
@@ -98,7 +97,7 @@ func prepare(e *experiments.Experiment, dir string) error {
 	if err != nil {
 		return err
 	}
-	return results.ReplaceFile(filepath.Join(dir, experimentFile), func(w io.Writer) error {
+	return results.ReplaceFile(filepath.Join(dir, ExperimentFile), func(w io.Writer) error {
 		_, err := w.Write(resolved)
 		return err
 	})
@@ -109,25 +108,15 @@ func badInput(format string, args ...any) error {
 }
 
 // evaluate reads a run's trace back and writes its tables: what is reported is what was recorded.
-func evaluate(dir string) (*results.Run, error) {
-	path := filepath.Join(dir, traceFile)
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the run's trace: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	reader, err := trace.NewReader(path, file)
+func evaluate(dir string) (*results.Digest, error) {
+	result, err := results.ReadTrace(filepath.Join(dir, results.TraceFile))
 	if err != nil {
 		return nil, err
 	}
-	result, err := results.Analyze(reader)
-	if err != nil {
-		return nil, err
-	}
-	return result, results.WriteRun(dir, result)
+	return results.WriteRun(dir, result)
 }
 
-func summarize(dir string, runs []*results.Run) (*results.Summary, error) {
+func summarize(dir string, runs []*results.Digest) (*results.Summary, error) {
 	summary, err := results.Summarize(runs)
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func TestPrepare(t *testing.T) {
 	if err := prepare(e, dir); err != nil {
 		t.Fatal(err)
 	}
-	again, err := experiments.Load(filepath.Join(dir, experimentFile))
+	again, err := experiments.Load(filepath.Join(dir, ExperimentFile))
 	if err != nil {
 		t.Fatalf("the experiment in the results folder cannot be run again: %v", err)
 	}

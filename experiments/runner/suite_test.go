@@ -129,7 +129,7 @@ func conduct(ctx context.Context, e *experiments.Experiment, options Options) ou
 // run is the run of an arm with seed 1, analyzed from its trace.
 func (o outcome) run(arm string) *results.Run {
 	GinkgoHelper()
-	path := filepath.Join(o.dir, arm, "seed-1", traceFile)
+	path := filepath.Join(o.dir, arm, "seed-1", results.TraceFile)
 	file, err := os.Open(path)
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = file.Close() }()

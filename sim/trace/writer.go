@@ -36,12 +36,15 @@ type Writer struct {
 	taps  []func(Event)
 }
 
-// NewWriter writes the header to w and returns a Writer for the events. Header.Schema is set; Header.Start is the zero of Event.T.
+// NewWriter writes the header to w, at once, so that even a run that is killed leaves a trace, and returns a Writer for the events. Header.Schema is set; Header.Start is the zero of Event.T.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	h.Schema = Schema
 	out := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(out)
 	if err := enc.Encode(h); err != nil {
+		return nil, fmt.Errorf("write trace header: %w", err)
+	}
+	if err := out.Flush(); err != nil {
 		return nil, fmt.Errorf("write trace header: %w", err)
 	}
 	return &Writer{out: out, enc: enc, start: h.Start}, nil
