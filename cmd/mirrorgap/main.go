@@ -12,15 +12,18 @@ import (
 
 	"github.com/mirrorgap/mirrorgap/checker"
 	"github.com/mirrorgap/mirrorgap/experiments"
+	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
 )
 
 // Exit codes. They are part of the interface: see docs/cli.md.
 const (
 	exitOK = 0
+	// exitFailed: a threshold of the experiment is not met.
+	exitFailed = 1
 	// exitBadInput: the command line or a file is wrong; nothing was run.
 	exitBadInput = 2
-	// exitInconclusive: a run did not settle, so its figures are lower bounds.
+	// exitInconclusive: a run did not settle, so its figures are lower bounds; or a gate has no verdict.
 	exitInconclusive = 3
 	// exitError: a run failed; what it recorded is kept.
 	exitError = 4
@@ -63,7 +66,8 @@ func exitCode(err error, interrupted bool) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, new(*experiments.BadInput)), errors.As(err, new(usageError)), errors.Is(err, checker.ErrBadInput):
+	case errors.As(err, new(*experiments.BadInput)), errors.As(err, new(*results.InputError)), errors.As(err, new(usageError)),
+		errors.Is(err, checker.ErrBadInput):
 		return exitBadInput
 	case errors.Is(err, errNotSettled):
 		return exitInconclusive

@@ -24,6 +24,7 @@ const kubeconfigFile = "kubeconfig"
 
 func runCommand() *cobra.Command {
 	var out, arm string
+	var as *output
 	cmd := &cobra.Command{
 		Use:    "run [NAME|FILE]",
 		Short:  "Make the runs of an experiment and show what happened (default: " + library.Default + ")",
@@ -38,7 +39,7 @@ func runCommand() *cobra.Command {
 			summary, err := runner.Run(cmd.Context(), e, runner.Options{Dir: folder(out, e), Progress: shown.show})
 			shown.done()
 			if summary != nil {
-				if err := report(cmd.OutOrStdout(), summary, folder(out, e)); err != nil {
+				if err := as.write(cmd.OutOrStdout(), summary, func(w io.Writer) error { return showRun(w, summary, folder(out, e)) }); err != nil {
 					return err
 				}
 			}
@@ -48,12 +49,14 @@ func runCommand() *cobra.Command {
 			return settled(summary)
 		},
 	}
-	cmd.Flags().StringVarP(&out, "out", "o", "", "results `folder`; it must be empty or not exist (default out/<experiment>-<time>)")
+	as = addOutput(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "results `folder`; it must be empty or not exist (default out/<experiment>-<time>)")
 	cmd.Flags().StringVar(&arm, "arm", "", "run only the arm of that `name`")
 	return cmd
 }
 
-func report(w io.Writer, summary *results.Summary, dir string) error {
+// showRun shows a person what the runs gave, and where the rest of it is.
+func showRun(w io.Writer, summary *results.Summary, dir string) error {
 	if err := results.Table(w, summary, results.TableWidth); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ The path of a kubeconfig is printed as soon as the API serves, before the first 
 			return up(cmd, e, folder(out, e), pause)
 		},
 	}
-	cmd.Flags().StringVarP(&out, "out", "o", "", "`folder` for kubeconfig, trace and logs; it must be empty or not exist (default out/<experiment>-<time>)")
+	cmd.Flags().StringVar(&out, "out", "", "`folder` for kubeconfig, trace and logs; it must be empty or not exist (default out/<experiment>-<time>)")
 	cmd.Flags().StringVar(&arm, "arm", "", "the arm of that `name` (default: the last one)")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed (default: the experiment's first)")
 	cmd.Flags().BoolVar(&pause, "pause", false, "wait for Enter before the scale-up")
