@@ -37,6 +37,14 @@ const (
 	CauseUnknown Cause = "unknown"
 )
 
+// Causes lists all causes.
+func Causes() []Cause {
+	return []Cause{
+		CausePinned, CauseHiddenStaticPod, CauseMirrorInFlight, CauseOtherBoundPods, CauseNodeAffinity, CauseNodeName, CauseHostPort, CauseTaint,
+		CauseUnexpectedAdmissionError, CauseUnknown,
+	}
+}
+
 // InFlightWindow is how far behind the API a scheduler may be when its bind reaches it. The scheduler decides on a snapshot of its informer's
 // cache, and the bind is written later by a goroutine of its own, behind a client-side throttle. With the real components 9–100 ms were measured
 // from the removal of a taint to the bind that it allowed; ten times the longest of that is generous, yet far below mirror delays of a minute.

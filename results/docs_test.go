@@ -17,10 +17,7 @@ func TestEveryMetricIsDefined(t *testing.T) {
 			t.Errorf("docs/metrics.md does not define %s", m.Name)
 		}
 	}
-	for _, cause := range []Cause{
-		CausePinned, CauseHiddenStaticPod, CauseMirrorInFlight, CauseOtherBoundPods, CauseNodeAffinity, CauseNodeName, CauseHostPort, CauseTaint,
-		CauseUnexpectedAdmissionError, CauseUnknown,
-	} {
+	for _, cause := range Causes() {
 		if !strings.Contains(string(data), "`"+string(cause)+"`") {
 			t.Errorf("docs/metrics.md does not define the cause %s", cause)
 		}

@@ -74,17 +74,24 @@ func (m Metric) OfNodes() bool { return m.ofNode != nil }
 // OfPods tells whether workload pods have a value of their own.
 func (m Metric) OfPods() bool { return m.ofPod != nil }
 
-// RunValue is the run's own figure; nil if there is none. For a metric of nodes or pods it is the median over the new nodes, or the workload pods,
-// censored if one of them is.
+// RunValue is the run's own figure; nil if there is none. For a metric of nodes or pods it is the median over the new nodes, or the workload pods.
+// If one of these is censored, so is the median: it is taken with every lower bound in the place of what it bounds, and is one itself.
 func (m Metric) RunValue(r *Run) *Observation {
 	if m.ofRun != nil {
 		return m.ofRun(r)
 	}
-	d := distribute(slices.Concat(m.nodeValues(r), m.podValues(r)))
-	if d.Median == nil {
+	var values []float64
+	censored := false
+	for _, o := range slices.Concat(m.nodeValues(r), m.podValues(r)) {
+		if o != nil {
+			values, censored = append(values, o.Value), censored || o.Censored
+		}
+	}
+	median := Describe(values).Median
+	if median == nil {
 		return nil
 	}
-	return &Observation{Value: *d.Median, Censored: d.Censored > 0}
+	return &Observation{Value: *median, Censored: censored}
 }
 
 // podValues are the values of the run's workload pods; none for a metric that pods do not have.

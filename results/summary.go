@@ -32,10 +32,13 @@ type Arm struct {
 // RunInfo tells which run it was and how it ended.
 type RunInfo struct {
 	Seed uint64 `json:"seed"`
-	// Labels are those of the experiment.
+	// Labels, Engine, Versions and Machine are those of the trace's header.
 	Labels     map[string]string `json:"labels,omitempty"`
-	End        string `json:"end"`
-	EndMessage string `json:"endMessage,omitempty"`
+	Engine     string            `json:"engine"`
+	Versions   map[string]string `json:"versions,omitempty"`
+	Machine    trace.Machine     `json:"machine"`
+	End        string            `json:"end"`
+	EndMessage string            `json:"endMessage,omitempty"`
 	// Conclusive and Settled are Run.Conclusive and Run.Settled.
 	Conclusive bool    `json:"conclusive"`
 	Settled    bool    `json:"settled"`
@@ -55,6 +58,10 @@ type Figure struct {
 	OverSeeds Distribution `json:"overSeeds"`
 	// Runs are these figures, in the order of Arm.Runs; null where a run has none.
 	Runs []*Observation `json:"runs"`
+	// Nodes and Pods are the values of each run's new nodes and workload pods, in the order of Arm.Runs; nil ones were not measured. They are not in
+	// the JSON form: nodes.csv and pods.csv of the runs have what they are made from.
+	Nodes [][]*Observation `json:"-"`
+	Pods  [][]*Observation `json:"-"`
 }
 
 // Figure returns the arm's figure of that name and key; nil if there is none.
@@ -109,26 +116,25 @@ func summarizeArm(name string, runs []*Digest, metrics []Metric) Arm {
 
 func (r *Run) info() RunInfo {
 	return RunInfo{
-		Seed: r.Header.Seed, Labels: r.Header.Labels, End: r.End, EndMessage: r.EndMessage, Conclusive: r.Conclusive(), Settled: r.Settled(),
-		Died: r.Died, KubeletEvidence: r.KubeletEvidence,
+		Seed: r.Header.Seed, Labels: r.Header.Labels, Engine: r.Header.Engine, Versions: r.Header.Versions, Machine: r.Header.Machine,
+		End: r.End, EndMessage: r.EndMessage, Conclusive: r.Conclusive(), Settled: r.Settled(), Died: r.Died,
+		KubeletEvidence: r.KubeletEvidence,
 	}
 }
 
 // over takes the metric of all these runs.
 func (m Metric) over(runs []*Digest) Figure {
 	f := Figure{Metric: m}
-	var nodes, pods []*Observation
 	for _, run := range runs {
 		o := run.reading(m)
-		f.Runs = append(f.Runs, o.run)
-		nodes, pods = append(nodes, o.nodes...), append(pods, o.pods...)
+		f.Runs, f.Nodes, f.Pods = append(f.Runs, o.run), append(f.Nodes, o.nodes), append(f.Pods, o.pods)
 	}
 	f.OverSeeds = distribute(f.Runs)
 	if m.OfNodes() {
-		f.OverNodes = new(distribute(nodes))
+		f.OverNodes = new(distribute(slices.Concat(f.Nodes...)))
 	}
 	if m.OfPods() {
-		f.OverPods = new(distribute(pods))
+		f.OverPods = new(distribute(slices.Concat(f.Pods...)))
 	}
 	return f
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func close(t *testing.T, what string, got, want, within float64) {
+func near(t *testing.T, what string, got, want, within float64) {
 	t.Helper()
 	if math.IsNaN(got) || math.Abs(got-want) > within {
 		t.Errorf("%s: got %v, want %v", what, got, want)
@@ -22,15 +22,15 @@ func warned(warnings []Warning, code string) bool {
 // Hanley and Lippman-Hand, If Nothing Goes Wrong, Is Everything All Right?, JAMA 1983: 0 of 10 is at most 26 %, 0 of 20 14 %, 0 of 50 5.8 %, 0 of 100 3.0 %.
 func TestProportion(t *testing.T) {
 	e := Proportion(682, 925)
-	close(t, "682 of 925", *e.Value, 0.7372973, 1e-7)
-	close(t, "its low end", e.Interval.Low, 0.7076683, 1e-7)
-	close(t, "its high end", e.Interval.High, 0.7654066, 1e-7)
+	near(t, "682 of 925", *e.Value, 0.7372973, 1e-7)
+	near(t, "its low end", e.Interval.Low, 0.7076683, 1e-7)
+	near(t, "its high end", e.Interval.High, 0.7654066, 1e-7)
 	for n, want := range map[int]float64{10: 0.259, 20: 0.139, 50: 0.058, 100: 0.030} {
 		none, all := Proportion(0, n), Proportion(n, n)
-		close(t, "0 of n", none.Interval.High, want, 0.0005)
-		close(t, "n of n", all.Interval.Low, 1-want, 0.0005)
-		close(t, "0 of n from", none.Interval.Low, 0, 0)
-		close(t, "n of n to", all.Interval.High, 1, 0)
+		near(t, "0 of n", none.Interval.High, want, 0.0005)
+		near(t, "n of n", all.Interval.Low, 1-want, 0.0005)
+		near(t, "0 of n from", none.Interval.Low, 0, 0)
+		near(t, "n of n to", all.Interval.High, 1, 0)
 	}
 	if e := Proportion(0, 0); e.Value != nil || e.Interval != nil || !warned(e.Warnings, NoneComplete) {
 		t.Errorf("0 of 0 is no rate, got %+v", e)
@@ -43,11 +43,11 @@ func TestWilcoxon(t *testing.T) {
 	first := []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}
 	second := []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}
 	c := ComparePaired(second, first)
-	close(t, "p", *c.P, 0.0390625, 1e-12)
-	close(t, "rank-biserial (40 − 5) / 45", *c.Effect, 35.0/45, 1e-12)
-	close(t, "Hodges–Lehmann, as in Hollander and Wolfe p. 35", *c.Difference.Value, 0.46, 1e-9)
-	close(t, "low end, R's conf.int", c.Difference.Interval.Low, 0.010, 1e-9)
-	close(t, "high end, R's conf.int", c.Difference.Interval.High, 0.786, 1e-9)
+	near(t, "p", *c.P, 0.0390625, 1e-12)
+	near(t, "rank-biserial (40 − 5) / 45", *c.Effect, 35.0/45, 1e-12)
+	near(t, "Hodges–Lehmann, as in Hollander and Wolfe p. 35", *c.Difference.Value, 0.46, 1e-9)
+	near(t, "low end, R's conf.int", c.Difference.Interval.Low, 0.010, 1e-9)
+	near(t, "high end, R's conf.int", c.Difference.Interval.High, 0.786, 1e-9)
 	if !c.Shown() || ComparePaired(first, second).Shown() != c.Shown() {
 		t.Error("the difference is shown, in either direction")
 	}
@@ -57,7 +57,7 @@ func TestWilcoxon(t *testing.T) {
 // 0 or 10, and so on: P(W ≤ 0) = 1/16.
 func TestWilcoxonWithTies(t *testing.T) {
 	c := ComparePaired([]float64{0, 0, 0, 0, 5}, []float64{1, 1, 1, 9, 5})
-	close(t, "p", *c.P, 2.0/16, 1e-12)
+	near(t, "p", *c.P, 2.0/16, 1e-12)
 	if c.Difference.Interval != nil || !warned(c.Difference.Warnings, TooFew) {
 		t.Errorf("five pairs have no interval, got %+v", c.Difference)
 	}
@@ -75,8 +75,8 @@ func TestApproximationMeetsTheExactTest(t *testing.T) {
 		a[i], b[i] = draws.NormFloat64(), draws.NormFloat64()+0.25
 	}
 	exact, approximate := ComparePaired(a[1:], b[1:]), ComparePaired(a, b)
-	close(t, "p of 101 pairs, and of 100 of them", *approximate.P, *exact.P, 0.02)
-	close(t, "low end", approximate.Difference.Interval.Low, exact.Difference.Interval.Low, 0.02)
+	near(t, "p of 101 pairs, and of 100 of them", *approximate.P, *exact.P, 0.02)
+	near(t, "low end", approximate.Difference.Interval.Low, exact.Difference.Interval.Low, 0.02)
 }
 
 // TestMannWhitney: R's documented example of wilcox.test, permeability of the human chorioamnion (Hollander and Wolfe 1973, p. 69): W = 35, one-sided
@@ -85,11 +85,11 @@ func TestMannWhitney(t *testing.T) {
 	atTerm := []float64{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46}
 	earlier := []float64{1.15, 0.88, 0.90, 0.74, 1.21}
 	c := CompareUnpaired(earlier, atTerm)
-	close(t, "p", *c.P, 2*0.1272, 0.0001)
-	close(t, "Cliff's delta 2·35/50 − 1", *c.Effect, 0.4, 1e-12)
-	close(t, "Hodges–Lehmann, as in Hollander and Wolfe p. 75", *c.Difference.Value, 0.305, 1e-9)
-	close(t, "low end, R's conf.int", c.Difference.Interval.Low, -0.15, 0.011)
-	close(t, "high end, R's conf.int", c.Difference.Interval.High, 0.76, 0.011)
+	near(t, "p", *c.P, 2*0.1272, 0.0001)
+	near(t, "Cliff's delta 2·35/50 − 1", *c.Effect, 0.4, 1e-12)
+	near(t, "Hodges–Lehmann, as in Hollander and Wolfe p. 75", *c.Difference.Value, 0.305, 1e-9)
+	near(t, "low end, R's conf.int", c.Difference.Interval.Low, -0.15, 0.011)
+	near(t, "high end, R's conf.int", c.Difference.Interval.High, 0.76, 0.011)
 	few := CompareUnpaired([]float64{1, 2}, []float64{8, 9})
 	if few.Shown() || few.Difference.Interval != nil || !warned(few.Difference.Warnings, TooFew) {
 		t.Errorf("two and two show nothing, got %+v", few)
@@ -129,11 +129,11 @@ func TestKaplanMeier(t *testing.T) {
 		if step.Time != want[i].Time || step.AtRisk != want[i].AtRisk || step.Ended != want[i].Ended {
 			t.Errorf("step %d: got %+v, want %+v", i, step, want[i])
 		}
-		close(t, "survival", step.Survival, want[i].Survival, 0.00006)
-		close(t, "standard error", step.StandardError, want[i].StandardError, 0.00006)
+		near(t, "survival", step.Survival, want[i].Survival, 0.00006)
+		near(t, "standard error", step.StandardError, want[i].StandardError, 0.00006)
 	}
 	median := s.Quantile(0.5)
-	close(t, "median", *median.Value, 23, 0)
+	near(t, "median", *median.Value, 23, 0)
 	if median.Interval != nil || !warned(median.Warnings, TooFew) {
 		t.Errorf("the median has no upper bound (Kalbfleisch and Prentice), got %+v", median)
 	}
@@ -149,10 +149,10 @@ func TestSurvivalWithoutCensoring(t *testing.T) {
 		all = append(all, Observation{Value: float64(i + 1)})
 	}
 	s := KaplanMeier(all)
-	close(t, "after the 5th of 20", s.Steps[4].Survival, 0.75, 1e-12)
-	close(t, "after the last", s.Steps[19].Survival, 0, 0)
-	close(t, "median", *s.Quantile(0.5).Value, 10, 0)
-	close(t, "the empirical median", *Quantile([]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 0.5).Value, 10, 0)
+	near(t, "after the 5th of 20", s.Steps[4].Survival, 0.75, 1e-12)
+	near(t, "after the last", s.Steps[19].Survival, 0, 0)
+	near(t, "median", *s.Quantile(0.5).Value, 10, 0)
+	near(t, "the empirical median", *Quantile([]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 0.5).Value, 10, 0)
 }
 
 func TestQuantileNeedsEnough(t *testing.T) {
