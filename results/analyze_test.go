@@ -151,7 +151,7 @@ func TestMirrorNeverCameAndTheNodeStayedHeld(t *testing.T) {
 	if diff := cmp.Diff(want, n.Hold); diff != "" {
 		t.Errorf("hold (-want +got):\n%s", diff)
 	}
-	check(t, "run's hold, of which nothing is complete", run.observation(t, MetricHold), nil)
+	check(t, "run's hold, of which nothing is complete", *run.observation(t, MetricHold), Observation{Value: 60, Censored: true})
 }
 
 func TestMirrorNeverCameAndTheNodeWasExposed(t *testing.T) {

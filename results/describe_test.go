@@ -40,3 +40,14 @@ func TestDistributeCountsCensoredApart(t *testing.T) {
 	check(t, "censored", d.Censored, 1)
 	check(t, "max", *d.Max, 3)
 }
+
+// TestMedianOverCensoredNodesIsALowerBound: one that was cut off early may still be the shortest, so that the median of the others is no bound.
+func TestMedianOverCensoredNodesIsALowerBound(t *testing.T) {
+	m := Metric{ofNode: func(n *Node) *Observation { return observe(n.Exposure) }}
+	run := &Run{Nodes: []*Node{
+		{Exposure: &Span{Duration: s(5)}}, {Exposure: &Span{Duration: s(2), Censored: true}}, {}, {Exposure: &Span{Duration: s(6)}},
+		{Exposure: &Span{Duration: s(3), Censored: true}},
+	}}
+	check(t, "median", *m.RunValue(run), Observation{Value: 3, Censored: true})
+	check(t, "median of no node", m.RunValue(&Run{}), nil)
+}
