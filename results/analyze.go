@@ -39,6 +39,9 @@ type ledger struct {
 	machines map[string]*machine
 	pods     map[string]*podRecord
 	order    []*podRecord
+	// controllers are by name; alive counts their pods that are there and have not ended.
+	controllers map[string]*Controller
+	alive       map[*Controller]int
 	// requests are those of the last pod of each controller, so that equal ones are kept once.
 	requests map[string]trace.Resources
 }
@@ -51,7 +54,9 @@ type nodeRecord struct {
 	taints     map[trace.Taint]time.Duration
 	pastTaints []interval
 	held       bool
-	wave       wave
+	// heldDuring and exposedDuring are when the gate's taint was on it, and when it was exposed.
+	heldDuring, exposedDuring intervals
+	wave                      wave
 }
 
 // podRecord is a Pod with what is needed until the end of the trace.
@@ -63,6 +68,8 @@ type podRecord struct {
 	counted       bool
 	unschedulable bool
 	mirror        *mirrorPod
+	// controller is what created it, as long as it counts as one of its pods; nil for a bare pod.
+	controller *Controller
 	// wave is the first wave of its node, if it belongs to that.
 	wave *wave
 	// overcommitted lists the resources of which the node had too little for it in the scheduler's own view when it was bound.
@@ -85,6 +92,9 @@ func newLedger(header trace.Header) *ledger {
 		machines: map[string]*machine{},
 		pods:     map[string]*podRecord{},
 		requests: map[string]trace.Resources{},
+
+		controllers: map[string]*Controller{},
+		alive:       map[*Controller]int{},
 	}
 }
 
@@ -193,6 +203,7 @@ func (l *ledger) setTaints(node *nodeRecord, taints []trace.Taint) {
 		delete(node.taints, t)
 		node.pastTaints = append(node.pastTaints, interval{since, l.now.at})
 		if l.isGateTaint(t) {
+			node.heldDuring = append(node.heldDuring, interval{since, l.now.at})
 			l.once(&node.Released)
 		}
 	}
@@ -258,6 +269,7 @@ func (l *ledger) enterPod(e trace.Event) {
 		l.end(p, StateFailed)
 	case trace.PodDeleted:
 		l.release(p)
+		l.lose(p)
 		p.Deleted, p.State = l.instant(), StateDeleted
 	}
 }
@@ -280,6 +292,7 @@ func (l *ledger) create(p *podRecord, e trace.Event) {
 	p.Created = l.instant()
 	p.Owner, p.Workload, p.Pinned, p.Role = info.Owner, info.Workload, info.Pinned, roleOf(info)
 	p.Requests = l.shared(p, info.Requests)
+	l.gain(p)
 	if info.Mirror {
 		p.mirror = &mirrorPod{hash: info.MirrorHash, ownerUID: info.OwnerUID, requests: info.Requests, from: l.now, to: endOfTrace}
 	}
@@ -289,6 +302,33 @@ func (l *ledger) create(p *podRecord, e trace.Event) {
 	l.count(p)
 	if info.Mirror {
 		p.machine.mirrors[e.Pod] = append(p.machine.mirrors[e.Pod], p.mirror)
+	}
+}
+
+// gain counts a new workload pod as one of its controller's.
+func (l *ledger) gain(p *podRecord) {
+	if p.Role != RoleWorkload || p.Owner == "" || p.controller != nil {
+		return
+	}
+	namespace, _, _ := strings.Cut(p.Name, "/")
+	name := namespace + "/" + p.Owner
+	c, ok := l.controllers[name]
+	if !ok {
+		c = &Controller{Name: name}
+		l.controllers[name] = c
+		l.run.Controllers = append(l.run.Controllers, c)
+	}
+	p.controller = c
+	c.Created++
+	l.alive[c]++
+	c.Wanted = max(c.Wanted, l.alive[c])
+}
+
+// lose notes that its controller has one pod less.
+func (l *ledger) lose(p *podRecord) {
+	if p.controller != nil {
+		l.alive[p.controller]--
+		p.controller = nil
 	}
 }
 
@@ -355,8 +395,10 @@ func (l *ledger) release(p *podRecord) {
 
 func (l *ledger) end(p *podRecord, state State) {
 	l.release(p)
+	l.lose(p)
 	l.once(&p.Ended)
 	p.State = state
+	p.Failed = p.Failed || state == StateFailed
 }
 
 func (l *ledger) enterKubelet(e trace.Event) {
@@ -393,6 +435,7 @@ func (l *ledger) close() *Run {
 			l.closeNode(m, n, binds[n])
 		}
 	}
+	l.closeUsage()
 	return l.run
 }
 
@@ -406,6 +449,7 @@ func (l *ledger) closePods() map[*nodeRecord][]time.Duration {
 		if p.evidence() != nil {
 			p.Rejection = p.rejection()
 		}
+		p.Start = l.start(p)
 		if node == nil {
 			continue
 		}
@@ -424,6 +468,19 @@ func (l *ledger) closePods() map[*nodeRecord][]time.Duration {
 		slices.SortFunc(times, cmp.Compare[time.Duration])
 	}
 	return binds
+}
+
+// start is how long the pod took to run.
+func (l *ledger) start(p *podRecord) *Span {
+	switch {
+	case p.Created == nil:
+		return nil
+	case p.Running != nil:
+		return &Span{Duration: *p.Running - *p.Created}
+	case p.Rejection != nil || p.State == StateFailed || p.State == StateSucceeded || p.State == StateDeleted:
+		return nil
+	}
+	return &Span{Duration: l.run.Wall - *p.Created, Censored: true}
 }
 
 // placed sets the pod's node and returns it; nil if it has none.

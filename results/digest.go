@@ -13,6 +13,8 @@ type Digest struct {
 	// Header is the trace's.
 	Header trace.Header
 	RunInfo
+	// Series are Run.Series.
+	Series []Series
 	// reasons and causes are the keys of its metrics of rejected pods.
 	reasons, causes []string
 	figures         map[metricKey]reading
@@ -29,7 +31,7 @@ type reading struct {
 
 // Digest reduces the run to its figures.
 func (r *Run) Digest() *Digest {
-	d := &Digest{Header: r.Header, RunInfo: r.info(), figures: map[metricKey]reading{}}
+	d := &Digest{Header: r.Header, RunInfo: r.info(), Series: r.Series, figures: map[metricKey]reading{}}
 	d.reasons, d.causes = rejectionKeys(r)
 	for _, m := range metrics(d.reasons, d.causes) {
 		d.figures[m.id()] = reading{run: m.RunValue(r), nodes: m.nodeValues(r), pods: m.podValues(r)}

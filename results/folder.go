@@ -54,7 +54,10 @@ func OpenFolder(path string) (*Folder, error) {
 			return nil, err
 		}
 	}
-	return f, f.arrange(paths)
+	if err := f.arrange(paths); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func findTraces(dir string) ([]string, error) {

@@ -44,6 +44,17 @@ const (
 	MetricSucceededAtEnd            = "podsSucceededAtEnd"
 	MetricNotShownByAPI             = "rejectionsNotShownByAPI"
 	MetricNotSeenByKubelet          = "rejectionsNotSeenByKubelet"
+	MetricFailed                    = "failedPods"
+	MetricExtraPods                 = "extraPodsCreated"
+	MetricPodStart                  = "podStartSeconds"
+	MetricHeldNodes                 = "heldNodeSeconds"
+	MetricIdle                      = "idleMillicoreSeconds"
+	MetricUnusedAtEnd               = "unusedMillicoresAtEnd"
+	MetricNodesUsed                 = "nodesRunningWorkloadAtEnd"
+	MetricNodesNeeded               = "nodesNeeded"
+	MetricPeakHidden                = "peakHiddenMillicores"
+	MetricPeakOvercommit            = "peakOvercommitMillicores"
+	MetricOvercommit                = "overcommitMillicoreSeconds"
 	MetricWall                      = "wallSeconds"
 	MetricLastMirror                = "lastMirrorSeconds"
 	MetricWallBeyondLastMirror      = "wallBeyondLastMirrorSeconds"
@@ -54,7 +65,7 @@ type Metric struct {
 	// Name is one of the Metric… constants; Key tells metrics of one name apart (the reason or the cause of a rejection).
 	Name string `json:"name"`
 	Key  string `json:"key,omitempty"`
-	// Unit is of every value: "pods", "nodes", "s", "1/s".
+	// Unit is of every value: "pods", "nodes", "s", "1/s", "mCPU" (millicores), "node·s", "mCPU·s".
 	Unit string `json:"unit"`
 	// MachineDependent: the speed of the machine and of the loop of controllers, scheduler and kubelet shapes it, so that it compares only
 	// between runs on one machine.
@@ -128,7 +139,7 @@ func Metrics() []Metric { return metrics([]string{""}, []string{""}) }
 
 // metrics lists every metric, with those by reason and by cause for these keys.
 func metrics(reasons, causes []string) []Metric {
-	return slices.Concat(populationMetrics(), rejectionMetrics(reasons, causes), firstWaveMetrics(), stormMetrics(), nodeTimeMetrics(), outcomeMetrics())
+	return slices.Concat(populationMetrics(), rejectionMetrics(reasons, causes), firstWaveMetrics(), stormMetrics(), nodeTimeMetrics(), planningMetrics(), outcomeMetrics())
 }
 
 func populationMetrics() []Metric {

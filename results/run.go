@@ -28,6 +28,20 @@ type Run struct {
 	Nodes []*Node
 	// Pods are in the order in which the trace first named them: all API pods, and the static pods that a kubelet rejected.
 	Pods []*Pod
+	// Controllers are those of workload pods, in the order in which the trace first named them.
+	Controllers []*Controller
+	// Usage is what the nodes had to run; Series are the quantities over time, in the order of the Series… constants.
+	Usage  Usage
+	Series []Series
+}
+
+// Controller is what created workload pods.
+type Controller struct {
+	// Name is namespace/Kind/name.
+	Name string
+	// Created counts its pods. Wanted is the most of them that were there at one time and had neither Failed nor Succeeded: a controller replaces what
+	// it lost, so the others are extra.
+	Created, Wanted int
 }
 
 // Death is a component that ended before its run did.
@@ -82,6 +96,8 @@ type Node struct {
 	Hold *Hold
 	// StaticPods is the number of static pods that ran on the node, or whose mirror was seen.
 	StaticPods int
+	// StaticCPU is the millicores that they request, of each the most it ever did.
+	StaticCPU int64
 	// Bound counts the workload pods bound or pinned to the node, Rejected all pods that its kubelet rejected.
 	Bound, Rejected int
 	// FirstWave is what was bound before room was used twice.
@@ -171,6 +187,11 @@ type Pod struct {
 	// showed it Failed or Succeeded, Deleted when the object went.
 	Created, Bound, Running, Ended, Deleted *time.Duration
 	State                                   State
+	// Failed: the API showed it Failed, even if it was deleted since.
+	Failed bool
+	// Start is the time from Created to Running; censored for a pod that was still waiting at the end of the trace. Nil for one that ended, or was
+	// rejected, without having run.
+	Start *Span
 	// Rejection is nil for a pod that no kubelet rejected.
 	Rejection *Rejection
 }

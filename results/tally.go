@@ -9,6 +9,9 @@ import (
 // podsResource is the resource of which every pod takes one.
 const podsResource = "pods"
 
+// cpuResource is cpu, in millicores.
+const cpuResource = "cpu"
+
 // tally is the sum of the requests of a set of pods, with their number under podsResource.
 type tally trace.Resources
 

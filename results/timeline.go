@@ -20,7 +20,13 @@ func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
 	if len(open) > 0 {
 		n.Schedulable = new(open[0].from)
 	}
-	n.StaticPods = m.staticPods(life[0])
+	n.StaticPods, n.StaticCPU = m.staticPods(life[0])
+	n.exposedDuring = gap.intersect(open)
+	for t, since := range n.taints {
+		if l.isGateTaint(t) {
+			n.heldDuring = append(n.heldDuring, intervals{{since, forever}}.intersect(life)...)
+		}
+	}
 	if n.StaticPods > 0 {
 		n.MirrorsVisible = mirrorsVisible(m, n, gap)
 		n.Exposure = l.exposure(m, gap, open)
@@ -42,15 +48,18 @@ func (l *ledger) blocked(n *nodeRecord) []interval {
 	return times
 }
 
-// staticPods counts the static pods, by name, that ran during the node's life.
-func (m *machine) staticPods(life interval) int {
-	names := map[string]bool{}
+// staticPods counts the static pods, by name, that ran during the node's life, and sums the most cpu that each requested.
+func (m *machine) staticPods(life interval) (number int, cpu int64) {
+	most := map[string]int64{}
 	for _, s := range m.statics {
 		if s.from.at < life.to && s.to.at > life.from {
-			names[s.pod] = true
+			most[s.pod] = max(most[s.pod], s.requests[cpuResource])
 		}
 	}
-	return len(names)
+	for _, amount := range most {
+		cpu += amount
+	}
+	return len(most), cpu
 }
 
 // mirrorsVisible is the end of the gap that was open at the node's release, else of the last one before it. Nil if no mirror pod ended it.
