@@ -49,6 +49,8 @@ type Distribution struct {
 	Description
 	// Censored is the number of censored observations. They are not in N.
 	Censored int `json:"censored"`
+	// Estimates are of what the observations were sampled from; nil where there is none.
+	Estimates *Estimates `json:"estimates,omitempty"`
 }
 
 // distribute describes observations; nil ones were not measured and do not count.

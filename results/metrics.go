@@ -71,6 +71,8 @@ type Metric struct {
 	// between runs on one machine.
 	MachineDependent bool `json:"machineDependent,omitempty"`
 
+	// of is the name of the metric that counts what this one counts a part of; empty for others.
+	of string
 	// ofNode is a new node's value, nil for a metric that nodes do not have.
 	ofNode func(*Node) *Observation
 	// ofPod is a workload pod's value, nil for a metric that pods do not have.
@@ -171,8 +173,8 @@ func rejectionMetrics(reasons, causes []string) []Metric {
 		})
 	}
 	return append(metrics,
-		Metric{Name: MetricNewNodesWithRejection, Unit: "nodes", ofRun: nodesThat(func(n *Node) bool { return isNew(n) && n.Rejected > 0 })},
-		Metric{Name: MetricInitialNodesWithRejection, Unit: "nodes", ofRun: nodesThat(func(n *Node) bool { return n.Initial && n.Rejected > 0 })},
+		Metric{Name: MetricNewNodesWithRejection, Unit: "nodes", of: MetricNewNodes, ofRun: nodesThat(func(n *Node) bool { return isNew(n) && n.Rejected > 0 })},
+		Metric{Name: MetricInitialNodesWithRejection, Unit: "nodes", of: MetricInitialNodes, ofRun: nodesThat(func(n *Node) bool { return n.Initial && n.Rejected > 0 })},
 		Metric{Name: MetricNotShownByAPI, Unit: "pods", MachineDependent: true, ofRun: podsThat(func(p *Pod) bool {
 			return isRejected(p) && !p.Rejection.SeenByAPI
 		})},
@@ -210,7 +212,7 @@ func nodeTimeMetrics() []Metric {
 		return func(n *Node) *Observation { return observe(n.holdPart(pick)) }
 	}
 	return []Metric{
-		{Name: MetricNeverSchedulable, Unit: "nodes", ofRun: nodesThat(func(n *Node) bool { return isNew(n) && n.Schedulable == nil })},
+		{Name: MetricNeverSchedulable, Unit: "nodes", of: MetricNewNodes, ofRun: nodesThat(func(n *Node) bool { return isNew(n) && n.Schedulable == nil })},
 		{Name: MetricExposure, Unit: "s", ofNode: func(n *Node) *Observation { return observe(n.Exposure) }},
 		{Name: MetricHold, Unit: "s", ofNode: part(func(h *Hold) *Span { return &h.Total })},
 		{Name: MetricHoldBeyondReady, Unit: "s", ofNode: part(func(h *Hold) *Span { return h.BeyondReady })},
@@ -218,7 +220,7 @@ func nodeTimeMetrics() []Metric {
 		{Name: MetricHoldChecker, Unit: "s", ofNode: part(func(h *Hold) *Span { return h.Checker })},
 		{Name: MetricHoldController, Unit: "s", MachineDependent: true, ofNode: part(func(h *Hold) *Span { return h.Controller })},
 		{Name: MetricSchedulerUse, Unit: "s", MachineDependent: true, ofNode: part(func(h *Hold) *Span { return h.Scheduler })},
-		{Name: MetricHoldOutOfOrder, Unit: "nodes", ofRun: nodesThat(func(n *Node) bool { return isNew(n) && n.Hold != nil && n.Hold.OutOfOrder })},
+		{Name: MetricHoldOutOfOrder, Unit: "nodes", of: MetricNewNodes, ofRun: nodesThat(func(n *Node) bool { return isNew(n) && n.Hold != nil && n.Hold.OutOfOrder })},
 	}
 }
 

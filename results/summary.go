@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/mirrorgap/mirrorgap/results/stats"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
@@ -16,6 +19,10 @@ type Summary struct {
 	Experiment string `json:"experiment"`
 	// Arms are in the order of their first runs.
 	Arms []Arm `json:"arms"`
+	// Comparisons are of each other arm with the first, a metric each.
+	Comparisons []Comparison `json:"comparisons,omitempty"`
+	// Warnings say what the summary does not carry.
+	Warnings []stats.Warning `json:"warnings,omitempty"`
 }
 
 // Arm is one treatment over all its runs.
@@ -56,6 +63,8 @@ type Figure struct {
 	OverPods *Distribution `json:"overPods,omitempty"`
 	// OverSeeds describes the runs' own figures, one a run.
 	OverSeeds Distribution `json:"overSeeds"`
+	// Rate is the total over all runs as a part of what the metric counts; nil for a metric that is no part of others.
+	Rate *Rate `json:"rate,omitempty"`
 	// Runs are these figures, in the order of Arm.Runs; null where a run has none.
 	Runs []*Observation `json:"runs"`
 	// Nodes and Pods are the values of each run's new nodes and workload pods, in the order of Arm.Runs; nil ones were not measured. They are not in
@@ -99,6 +108,8 @@ func Summarize(runs []*Digest) (*Summary, error) {
 	for _, name := range names {
 		s.Arms = append(s.Arms, summarizeArm(name, byArm[name], metricsOf(runs)))
 	}
+	s.compare()
+	s.warn()
 	return s, nil
 }
 
@@ -109,7 +120,14 @@ func summarizeArm(name string, runs []*Digest, metrics []Metric) Arm {
 		arm.Runs = append(arm.Runs, run.RunInfo)
 	}
 	for _, m := range metrics {
-		arm.Figures = append(arm.Figures, m.over(runs))
+		f := m.over(runs)
+		f.estimate(name)
+		arm.Figures = append(arm.Figures, f)
+	}
+	for i := range arm.Figures {
+		if f := &arm.Figures[i]; f.of != "" {
+			f.Rate = rate(f, arm.Figure(f.of, ""))
+		}
 	}
 	return arm
 }
@@ -119,6 +137,23 @@ func (r *Run) info() RunInfo {
 		Seed: r.Header.Seed, Labels: r.Header.Labels, Engine: r.Header.Engine, Versions: r.Header.Versions, Machine: r.Header.Machine,
 		End: r.End, EndMessage: r.EndMessage, Conclusive: r.Conclusive(), Settled: r.Settled(), Died: r.Died,
 		KubeletEvidence: r.KubeletEvidence,
+	}
+}
+
+// sameConditions tells whether two runs can be compared as far as what they were made with is concerned.
+func (r *RunInfo) sameConditions(other *RunInfo) bool {
+	return r.Engine == other.Engine && maps.Equal(r.Versions, other.Versions) && r.Machine == other.Machine
+}
+
+// estimate adds estimates to the figure's distributions; name is the arm's.
+func (f *Figure) estimate(name string) {
+	f.OverSeeds.estimateSeeds(f.Runs)
+	stream := strings.Join([]string{name, f.Name, f.Key}, "/")
+	if f.OverNodes != nil {
+		f.OverNodes.estimate(stream, f.Nodes)
+	}
+	if f.OverPods != nil {
+		f.OverPods.estimate(stream, f.Pods)
 	}
 }
 

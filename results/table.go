@@ -113,7 +113,7 @@ func sentence(s *Summary) string {
 
 // finding says what was found in an arm, over all its runs.
 func finding(arm *Arm) string {
-	text := fmt.Sprintf("%s of %s rejected pods", total(arm, MetricNewNodesWithRejection), nodes(arm, MetricNewNodes, "new"))
+	text := fmt.Sprintf("%s of %s rejected pods", total(arm, MetricNewNodesWithRejection), nodes(arm, MetricNewNodes, "new")) + bound(arm)
 	if initial := total(arm, MetricInitialNodesWithRejection); initial != "0" || total(arm, MetricNewNodes) == "0" {
 		text += fmt.Sprintf(", %s of %s", initial, nodes(arm, MetricInitialNodes, "initial"))
 	}
@@ -124,6 +124,15 @@ func finding(arm *Arm) string {
 		text += ", but " + caveats
 	}
 	return text
+}
+
+// bound says what none of n new nodes means for others.
+func bound(arm *Arm) string {
+	f := arm.Figure(MetricNewNodesWithRejection, "")
+	if f == nil || f.Rate == nil || f.Rate.N == 0 || f.Rate.Count > 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (at most %s %% at 95 %%)", number(100*f.Rate.Interval.High))
 }
 
 // caveats says how many runs do not carry a conclusion, or only a lower bound.
@@ -152,8 +161,8 @@ func byKey(arm *Arm, name string) []string {
 	var parts []string
 	for i := range arm.Figures {
 		if f := &arm.Figures[i]; f.Name == name {
-			if sum := total(arm, name, f.Key); sum != "0" {
-				parts = append(parts, f.Key+" "+sum)
+			if all := total(arm, name, f.Key); all != "0" {
+				parts = append(parts, f.Key+" "+all)
 			}
 		}
 	}
@@ -201,6 +210,14 @@ func rowsOf(s *Summary) []row {
 		)
 	}
 	return append(rows,
+		row{"pod start, p50/p90/max", podsCell(MetricPodStart)},
+		row{"failed pods", runCell(MetricFailed)},
+		row{"extra pods created", runCell(MetricExtraPods)},
+		row{"peak overcommit", runCell(MetricPeakOvercommit)},
+		row{"held beyond Ready", runCell(MetricHeldNodes)},
+		row{"  idle meanwhile", runCell(MetricIdle)},
+		row{"unused at the end", runCell(MetricUnusedAtEnd)},
+		row{"nodes needed", runCell(MetricNodesNeeded)},
 		row{"all Running: scale-up +", runCell(MetricRunningAfterScaleUp)},
 		row{"  workload +", runCell(MetricRunningAfterWorkload)},
 		row{"Running at the end", runCell(MetricRunningAtEnd)},
@@ -295,14 +312,22 @@ func over(d Distribution, runs int, unit string) string {
 	return text
 }
 
-// nodesCell shows a time of nodes.
+// nodesCell shows a time of nodes, podsCell one of pods.
 func nodesCell(name string) func(*Arm) string {
+	return timesCell(name, func(f *Figure) *Distribution { return f.OverNodes })
+}
+
+func podsCell(name string) func(*Arm) string {
+	return timesCell(name, func(f *Figure) *Distribution { return f.OverPods })
+}
+
+func timesCell(name string, distribution func(*Figure) *Distribution) func(*Arm) string {
 	return func(a *Arm) string {
 		f := a.Figure(name, "")
-		if f == nil || f.OverNodes == nil {
+		if f == nil || distribution(f) == nil {
 			return absent
 		}
-		d := f.OverNodes
+		d := distribution(f)
 		switch {
 		case d.N == 0 && d.Censored == 0:
 			return absent
@@ -334,15 +359,10 @@ func sizes(d Distribution) string {
 
 // total shows the sum of a metric over all runs of the arm.
 func total(a *Arm, name string, key ...string) string {
-	sum := 0.0
 	if f := a.Figure(name, strings.Join(key, "")); f != nil {
-		for _, o := range f.Runs {
-			if o != nil {
-				sum += o.Value
-			}
-		}
+		return number(sum(f.Runs))
 	}
-	return number(sum)
+	return number(0)
 }
 
 func nodes(a *Arm, name, kind string) string {
@@ -367,6 +387,12 @@ func quantity(x float64, unit string) string {
 		return duration(x)
 	case "1/s":
 		return number(x) + "/s"
+	case "mCPU":
+		return number(x/1000) + " cores"
+	case "mCPU·s":
+		return number(x/1000) + " core·s"
+	case "node·s":
+		return number(x) + " node·s"
 	}
 	return number(x)
 }
