@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mirrorgap/mirrorgap/results/verdict"
 	"github.com/mirrorgap/mirrorgap/sim"
 )
 
@@ -30,7 +31,8 @@ type Experiment struct {
 type Metadata struct {
 	// Name is a DNS label; results folders are called after it.
 	Name string `json:"name"`
-	// Labels are copied to the trace of every run, to tell runs apart: a sweep sets the values of its parameters.
+	// Labels are copied to the trace of every run, to tell runs apart: a sweep sets the values of its parameters. None is called as one of
+	// verdict.ReservedLabels.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
@@ -51,6 +53,11 @@ type Spec struct {
 
 	// Arms are the treatments that are compared. At least one.
 	Arms []Arm `json:"arms"`
+
+	// Thresholds are what the runs are judged by; without any they cannot be.
+	Thresholds []verdict.Threshold `json:"thresholds,omitempty"`
+	// Assumptions are under what conditions the thresholds mean anything.
+	Assumptions verdict.Assumptions `json:"assumptions"`
 }
 
 // Engine is what a simulated cluster runs on.
@@ -137,4 +144,35 @@ func (e *Experiment) Gated() bool {
 		}
 	}
 	return false
+}
+
+// Plan is what the runs of the experiment are judged by.
+func (e *Experiment) Plan() verdict.Plan {
+	return verdict.Plan{
+		Arms: e.Spec.planArms(), Seeds: e.Spec.Seeds, Engine: string(e.Spec.Engine), Labels: e.Metadata.Labels,
+		Thresholds: e.Spec.Thresholds, Assumptions: e.Spec.Assumptions,
+	}
+}
+
+func (s *Spec) planArms() []verdict.Arm {
+	arms := make([]verdict.Arm, len(s.Arms))
+	for i, arm := range s.Arms {
+		arms[i] = verdict.Arm{Name: arm.Name, Gated: arm.Gate}
+	}
+	return arms
+}
+
+// Only is the experiment with one of its arms, or nil if it has no such arm. It has no thresholds: they are about all arms, and a part of them would
+// pass where the whole does not.
+func (e *Experiment) Only(name string) *Experiment {
+	for _, arm := range e.Spec.Arms {
+		if arm.Name == name {
+			only := *e
+			only.Spec.Arms = []Arm{arm}
+			only.Spec.Thresholds, only.Spec.Assumptions = nil, verdict.Assumptions{}
+			only.Spec.Assumptions.SetDefaults(only.Spec.planArms())
+			return &only
+		}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -176,6 +177,28 @@ func TestRuns(t *testing.T) {
 	}
 	if !e.Gated() {
 		t.Error("an experiment with a gated arm is not Gated")
+	}
+}
+
+// TestOnly: one arm by itself has no thresholds, so that it cannot pass where the experiment as a whole would not; and it loads again.
+func TestOnly(t *testing.T) {
+	e, err := Load("library/quick.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan := e.Plan(); len(plan.Thresholds) == 0 || len(plan.Arms) != 2 || !plan.Arms[1].Gated || !slices.Equal(*plan.Assumptions.RaceIn, []string{"ungated"}) {
+		t.Errorf("the plan of quick is %+v", plan)
+	}
+	only := e.Only("gated")
+	if plan := only.Plan(); len(plan.Thresholds) != 0 || len(plan.Arms) != 1 || len(*plan.Assumptions.RaceIn) != 0 {
+		t.Errorf("the plan of one arm is %+v", plan)
+	}
+	checkRoundTrip(t, only)
+	if len(e.Spec.Arms) != 2 || len(e.Spec.Thresholds) == 0 {
+		t.Error("the experiment itself has changed")
+	}
+	if e.Only("gatd") != nil {
+		t.Error("an arm that does not exist was found")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/mirrorgap/mirrorgap/results/verdict"
 	"github.com/mirrorgap/mirrorgap/sim"
 )
 
@@ -36,6 +37,10 @@ func (e *Experiment) setDefaults() {
 		s.Stop.Settle = metav1.Duration{Duration: DefaultSettle}
 	}
 	sim.SetDefaults(&s.Cluster)
+	for i := range s.Thresholds {
+		s.Thresholds[i].SetDefaults()
+	}
+	s.Assumptions.SetDefaults(s.planArms())
 }
 
 // validate reports everything that is wrong with an experiment that has its defaults.
@@ -47,7 +52,28 @@ func (e *Experiment) validate() field.ErrorList {
 	errs = append(errs, s.Engine.validate(path.Child("engine"))...)
 	errs = append(errs, s.validateTimes(path)...)
 	errs = append(errs, s.Cluster.Validate(path)...)
-	return append(errs, validateArms(s.Arms, path.Child("arms"))...)
+	errs = append(errs, validateArms(s.Arms, path.Child("arms"))...)
+	return append(errs, e.validatePlan(path)...)
+}
+
+// validatePlan reports what is wrong with thresholds and assumptions, and labels of which a threshold could not tell what is meant.
+func (e *Experiment) validatePlan(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range verdict.ReservedLabels() {
+		if value, ok := e.Metadata.Labels[name]; ok {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "labels").Key(name), value,
+				"runs are told apart by their "+name+" already: call the label otherwise"))
+		}
+	}
+	plan := e.Plan()
+	for _, p := range plan.Validate() {
+		err := &field.Error{Type: field.ErrorTypeInvalid, Field: path.String() + "." + p.Field, BadValue: p.Value, Detail: p.Message}
+		if p.Value == nil {
+			err.Type, err.BadValue = field.ErrorTypeRequired, ""
+		}
+		errs = append(errs, err)
+	}
+	return errs
 }
 
 func nameErrors(name string, path *field.Path) field.ErrorList {

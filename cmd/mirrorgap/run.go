@@ -93,7 +93,7 @@ The path of a kubeconfig is printed as soon as the API serves, before the first 
 			if err != nil {
 				return err
 			}
-			e.Spec.Arms = e.Spec.Arms[len(e.Spec.Arms)-1:]
+			e = e.Only(e.Spec.Arms[len(e.Spec.Arms)-1].Name)
 			if cmd.Flags().Changed("seed") {
 				e.Spec.Seeds = experiments.Seeds{seed}
 			}
@@ -176,12 +176,11 @@ func loadArm(arguments []string, name string) (*experiments.Experiment, error) {
 	if err != nil || name == "" {
 		return e, err
 	}
+	if only := e.Only(name); only != nil {
+		return only, nil
+	}
 	var names []string
 	for _, arm := range e.Spec.Arms {
-		if arm.Name == name {
-			e.Spec.Arms = []experiments.Arm{arm}
-			return e, nil
-		}
 		names = append(names, arm.Name)
 	}
 	return nil, usageError{fmt.Errorf("experiment %s has no arm %q; it has %q", e.Metadata.Name, name, names)}

@@ -79,7 +79,7 @@ func required[T ~string](v *validator, field string, value T, known []T) bool {
 	case value == "":
 		v.report(field, nil, "write one of %s", list(known))
 	case !slices.Contains(known, value):
-		v.report(field, value, "is none of %s", list(known))
+		v.report(field, string(value), "is none of %s", list(known))
 	default:
 		return true
 	}
@@ -112,9 +112,9 @@ func (v *validator) metric(t *Threshold) {
 	switch {
 	case !required(v, "over", t.Over, []Over{OverRuns, OverNodes, OverPods}):
 	case t.Over == OverNodes && !m.OfNodes():
-		v.report("over", t.Over, "nodes have no %s of their own: only runs have", t.Metric)
+		v.report("over", string(t.Over), "nodes have no %s of their own: only runs have", t.Metric)
 	case t.Over == OverPods && !m.OfPods():
-		v.report("over", t.Over, "pods have no %s of their own", t.Metric)
+		v.report("over", string(t.Over), "pods have no %s of their own", t.Metric)
 	}
 }
 
