@@ -17,11 +17,11 @@ func (j *judge) assumptions() []Check {
 
 // assumption is the check of an assumption that holds unless something speaks against it.
 func assumption(name, want, got string, against []string) Check {
-	c := Check{Name: name, Outcome: Passed, Got: got, Want: want}
+	c := Check{Name: name, Outcome: Passed, Got: got, Want: want, Message: fmt.Sprintf("%s: %s", name, got)}
 	if len(against) > 0 {
-		c.Outcome, c.Got = Inconclusive, shorten(against)
+		c.Outcome, c.Got = Inconclusive, oneLine(shorten(against))
+		c.Message = fmt.Sprintf("%s: got %s, want %s", name, c.Got, want)
 	}
-	c.Message = fmt.Sprintf("%s: got %s, want %s", c.Name, c.Got, c.Want)
 	return c
 }
 
@@ -38,6 +38,15 @@ func shorten(reasons []string) string {
 		reasons = append(slices.Clone(reasons[:maxReasons]), fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// all is the number of the runs that are there.
+func (j *judge) all() string {
+	n := 0
+	for i := range j.summary.Arms {
+		n += len(j.summary.Arms[i].Runs)
+	}
+	return count(n, "run")
 }
 
 // runs calls look for every run that is there, and gathers what it has against them. Look returns an empty string if that is nothing.
@@ -75,7 +84,7 @@ func (j *judge) allThere() Check {
 }
 
 func (j *judge) settled() Check {
-	return assumption("every run settled", trace.EndSettled, trace.EndSettled, j.runs(func(arm *results.Arm, run int) string {
+	return assumption("every run settled", trace.EndSettled, j.all(), j.runs(func(arm *results.Arm, run int) string {
 		r := &arm.Runs[run]
 		switch {
 		case r.Settled:
@@ -83,15 +92,15 @@ func (j *judge) settled() Check {
 		case r.EndMessage == "":
 			return r.End
 		}
-		return fmt.Sprintf("%s (%s)", r.End, oneLine(r.EndMessage))
+		return fmt.Sprintf("%s (%s)", r.End, r.EndMessage)
 	}))
 }
 
 func (j *judge) nothingDied() Check {
-	return assumption("no component died", "none", "none", j.runs(func(arm *results.Arm, run int) string {
+	return assumption("no component died", "none", "none in "+j.all(), j.runs(func(arm *results.Arm, run int) string {
 		var died []string
 		for _, d := range arm.Runs[run].Died {
-			died = append(died, fmt.Sprintf("%s after %.0f s (%s)", oneLine(d.Component), d.At, oneLine(d.Message)))
+			died = append(died, fmt.Sprintf("%s after %.0f s (%s)", d.Component, d.At, d.Message))
 		}
 		return strings.Join(died, ", ")
 	}))
@@ -148,7 +157,7 @@ func (j *judge) race() Check {
 			return ""
 		})...)
 	}
-	return assumption(name, ">= 1 pod rejected for a hidden static pod", fmt.Sprintf("%d or more", fewest), against)
+	return assumption(name, ">= 1 pod rejected for a hidden static pod", fmt.Sprintf("%d or more pods rejected for a hidden static pod", fewest), against)
 }
 
 // witnessesAgree checks that no pod was shown as rejected of which its kubelet says nothing: the trace would lack events, or something else failed it.
@@ -168,5 +177,5 @@ func (j *judge) witnessesAgree() Check {
 	if !measured {
 		return waived(name, "the traces have no events of kubelets")
 	}
-	return assumption(name, "0 pods rejected by the API's word alone", "0", against)
+	return assumption(name, "0 pods rejected by the API's word alone", "0 pods rejected by the API's word alone", against)
 }

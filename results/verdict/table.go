@@ -11,6 +11,7 @@ import (
 // The layout of a table, in characters.
 const (
 	outcomeWidth = 14
+	noBreak      = "\u00a0" // a space at which go-wordwrap breaks no line
 	// MinTableWidth is the least width of a table.
 	MinTableWidth = 60
 )
@@ -24,12 +25,13 @@ func (v *Verdict) Table(w io.Writer, width int) error {
 	out.WriteString("\nassumptions\n")
 	for i := range v.Assumptions {
 		c := &v.Assumptions[i]
-		writeEntry(&out, c.word("holds", "DOES NOT"), c.Message, width)
+		writeEntry(&out, c.word("holds", "DOES NOT HOLD"), c.Message, width)
 	}
 	out.WriteString("\nthresholds\n")
 	for i := range v.Thresholds {
 		c := &v.Thresholds[i]
-		writeEntry(&out, c.word("passed", "inconclusive"), c.Message, width)
+		want := "want " + c.Want // an operator must not stand at the end of a line
+		writeEntry(&out, c.word("passed", "inconclusive"), strings.ReplaceAll(c.Message, want, strings.ReplaceAll(want, " ", noBreak)), width)
 		c.writeDetails(&out, width)
 	}
 	if _, err := io.WriteString(w, out.String()); err != nil {
@@ -40,31 +42,34 @@ func (v *Verdict) Table(w io.Writer, width int) error {
 
 // Sentence says how the verdict came out, and by what.
 func (v *Verdict) Sentence() string {
-	failed, open, broken := 0, 0, 0
-	for i := range v.Thresholds {
-		switch v.Thresholds[i].Outcome {
-		case Failed:
-			failed++
-		case Inconclusive:
-			open++
-		}
-	}
-	for i := range v.Assumptions {
-		if !v.Assumptions[i].Holds() {
-			broken++
-		}
-	}
-	all := count(len(v.Thresholds), "threshold")
-	text := oneLine(v.Experiment) + ": "
+	text := oneLine(v.Experiment) + ": " + strings.ToUpper(v.Outcome.String()) + ": "
+	broken := countChecks(v.Assumptions, func(c *Check) bool { return !c.Holds() })
+	waived := countChecks(v.Assumptions, func(c *Check) bool { return c.Waived != "" })
+	judged := func(o Outcome) int { return countChecks(v.Thresholds, func(c *Check) bool { return c.Outcome == o }) }
+	thresholds := count(len(v.Thresholds), "threshold")
 	switch {
-	case v.Outcome == Passed:
-		return text + "PASSED: " + all + " met, every assumption holds."
 	case v.Outcome == Failed:
-		return text + fmt.Sprintf("FAILED: %d of %s not met.", failed, all)
+		return text + fmt.Sprintf("%d of %s not met.", judged(Failed), thresholds)
+	case broken == 1:
+		return text + "an assumption does not hold, without which the thresholds are not judged."
 	case broken > 0:
-		return text + fmt.Sprintf("INCONCLUSIVE: %d of %s not as it must be for the thresholds to mean anything.", broken, count(len(v.Assumptions), "assumption"))
+		return text + fmt.Sprintf("%d assumptions do not hold, without which the thresholds are not judged.", broken)
+	case v.Outcome == Inconclusive:
+		return text + fmt.Sprintf("%d of %s cannot be judged.", judged(Inconclusive), thresholds)
+	case waived > 0:
+		return text + fmt.Sprintf("%s met; %s not checked.", thresholds, count(waived, "assumption"))
 	}
-	return text + fmt.Sprintf("INCONCLUSIVE: %d of %s cannot be judged.", open, all)
+	return text + thresholds + " met."
+}
+
+func countChecks(checks []Check, which func(*Check) bool) int {
+	n := 0
+	for i := range checks {
+		if which(&checks[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // word is the outcome of a check in a table.
@@ -85,7 +90,7 @@ func (c *Check) writeDetails(out *strings.Builder, width int) {
 	for _, note := range c.Notes {
 		writeEntry(out, " ", note, width)
 	}
-	if c.Outcome != Passed && c.Threshold.Why != "" {
+	if c.Outcome == Failed && c.Threshold.Why != "" {
 		writeEntry(out, " ", "why: "+oneLine(c.Threshold.Why), width)
 	}
 }
@@ -98,6 +103,7 @@ func writeEntry(out *strings.Builder, word, text string, width int) {
 		word = "  " + word
 	}
 	for line := range strings.SplitSeq(wordwrap.WrapString(text, uint(width-indent)), "\n") {
+		line = strings.ReplaceAll(line, noBreak, " ")
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-*s%s", indent, word, line), " "))
 		word = ""
 	}

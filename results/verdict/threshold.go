@@ -27,7 +27,7 @@ func ReservedLabels() []string { return []string{whenSeed, whenEngine, whenKuber
 // title is what a threshold is called: its name, or what it says.
 func (t *Threshold) title() string {
 	if t.Name != "" {
-		return oneLine(t.Name)
+		return t.Name
 	}
 	value := "?"
 	if t.Value != nil {
@@ -89,7 +89,7 @@ func matches(pattern, value string) bool {
 func (j *judge) threshold(i int, sound bool) (*Check, error) {
 	t := &j.plan.Thresholds[i]
 	c := &Check{
-		Name: t.title(), Arm: t.Arm, Threshold: t, Field: fmt.Sprintf("spec.thresholds[%d]", i), Unit: metricOf(t.Metric).Unit,
+		Name: oneLine(t.title()), Arm: t.Arm, Threshold: t, Field: fmt.Sprintf("spec.thresholds[%d]", i), Unit: metricOf(t.Metric).Unit,
 		Want: fmt.Sprintf("%s %s", t.Operator, readable(*t.Value, *t.Value)),
 	}
 	sample, err := j.sample(t)
@@ -98,7 +98,7 @@ func (j *judge) threshold(i int, sound bool) (*Check, error) {
 	}
 	c.Runs, c.N = len(sample.runs), len(sample.observations)
 	if problem := sample.problem(); problem != "" {
-		c.Got = problem
+		c.Got = "no value (" + problem + ")"
 	} else {
 		c.measured(sample)
 	}
@@ -106,7 +106,7 @@ func (j *judge) threshold(i int, sound bool) (*Check, error) {
 		c.Outcome = Inconclusive
 		c.Notes = append(c.Notes, "met, but an assumption does not hold")
 	}
-	c.Message = fmt.Sprintf("%s: %s: got %s, want %s", t.Arm, sample.subject(), c.Got, c.Want)
+	c.Message = oneLine(fmt.Sprintf("%s: %s: got %s, want %s", t.Arm, sample.subject(), c.Got, c.Want))
 	return c, nil
 }
 
@@ -193,9 +193,9 @@ func (s *sample) problem() string {
 	case s.arm == nil:
 		return "no run of this arm"
 	case len(s.runs) == 0:
-		return "no such run; some that are expected are not there"
+		return "no such run, but expected ones are missing"
 	case len(s.unmeasured) > 0:
-		return fmt.Sprintf("nothing: not measured in %d of %s", len(s.unmeasured), count(len(s.runs), "run"))
+		return fmt.Sprintf("not measured in %d of %s", len(s.unmeasured), count(len(s.runs), "run"))
 	}
 	return ""
 }
@@ -205,7 +205,7 @@ func (s *sample) subject() string {
 	t := s.threshold
 	over := count(len(s.runs), "run")
 	if t.Over != OverRuns {
-		over = count(len(s.observations), strings.TrimSuffix(string(t.Over), "s")) + " of " + over
+		over = count(len(s.observations), thing(t.Over)) + " of " + over
 	}
 	text := fmt.Sprintf("%s, %s over %s", t.measure(), t.Statistic, over)
 	if t.Name != "" {
@@ -213,6 +213,9 @@ func (s *sample) subject() string {
 	}
 	return text
 }
+
+// thing is one of those that a statistic is taken over.
+func thing(o Over) string { return strings.TrimSuffix(string(o), "s") }
 
 // notes say what the figure rests on.
 func (s *sample) notes() []string {
@@ -227,7 +230,7 @@ func (s *sample) notes() []string {
 		notes = append(notes, fmt.Sprintf("%d of %d values had not ended, and are lower bounds", censored, len(s.observations)))
 	}
 	if s.threshold.Over != OverRuns && s.absent > 0 {
-		notes = append(notes, fmt.Sprintf("not measured on %d other %s", s.absent, s.threshold.Over))
+		notes = append(notes, "not measured on "+count(s.absent, "other "+thing(s.threshold.Over)))
 	}
 	if metricOf(s.threshold.Metric).MachineDependent {
 		notes = append(notes, "depends on the speed of the machine")
