@@ -78,11 +78,14 @@ func WriteSummary(dir string, s *Summary) error {
 }
 
 func writeJSON(path string, value any) error {
-	return ReplaceFile(path, func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(value)
-	})
+	return ReplaceFile(path, func(w io.Writer) error { return WriteJSON(w, value) })
+}
+
+// WriteJSON writes a value as indented JSON.
+func WriteJSON(w io.Writer, value any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
 }
 
 // column is one column of a CSV file.

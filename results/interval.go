@@ -56,6 +56,15 @@ func (s intervals) minus(other intervals) intervals {
 // intersect is the set of the instants that are in both.
 func (s intervals) intersect(other intervals) intervals { return s.minus(s.minus(other)) }
 
+// periods are the intervals, the last one cut off at end.
+func (s intervals) periods(end time.Duration) []Period {
+	var all []Period
+	for _, piece := range s {
+		all = append(all, Period{piece.from, min(piece.to, end)})
+	}
+	return all
+}
+
 // lengthUntil is the total length of the part before end.
 func (s intervals) lengthUntil(end time.Duration) time.Duration {
 	var total time.Duration

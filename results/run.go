@@ -69,6 +69,9 @@ type Span struct {
 	Censored bool
 }
 
+// Period is a stretch of time since the start of the trace, of which To does not belong to it.
+type Period struct{ From, To time.Duration }
+
 // Node is one node from its registration to its deletion. All instants are times since the start of the trace; nil is "did not happen".
 type Node struct {
 	Name, UID, Group string
@@ -92,6 +95,8 @@ type Node struct {
 	// Exposure is the time during which the node was schedulable and a static pod was missing its mirror. Nil if the node never was schedulable,
 	// or if no static pod of it is known.
 	Exposure *Span
+	// Exposed are the times during which it was; those of Exposure's length.
+	Exposed []Period
 	// Hold is the time from Registered to Released. Nil if the node never had the gate's taint.
 	Hold *Hold
 	// StaticPods is the number of static pods that ran on the node, or whose mirror was seen.

@@ -74,7 +74,7 @@ func failure(a *Arm) string {
 
 // writeFigures writes the sentence, the table and its legend.
 func writeFigures(out *strings.Builder, s *Summary, width int) {
-	writeText(out, sentence(s), width)
+	writeText(out, s.Sentence(), width)
 	rows := rowsOf(s)
 	for block := range slices.Chunk(s.Arms, (width-labelWidth)/(columnGap+minColumnWidth)) {
 		out.WriteString("\n")
@@ -90,8 +90,8 @@ func writeText(out *strings.Builder, text string, width int) {
 	}
 }
 
-// sentence says what was found.
-func sentence(s *Summary) string {
+// Sentence says what was found, with the size of the samples.
+func (s *Summary) Sentence() string {
 	arms := make([]string, len(s.Arms))
 	sameRuns := true
 	for i := range s.Arms {
@@ -228,6 +228,31 @@ func rowsOf(s *Summary) []row {
 	)
 }
 
+// TableRow is a line of a table: a label, indented by two spaces if it is a part of the one above, and a cell for each arm.
+type TableRow struct {
+	Label string
+	Cells []string
+}
+
+// Rows are the lines of the table that Table writes.
+func (s *Summary) Rows() []TableRow {
+	var rows []TableRow
+	for _, r := range rowsOf(s) {
+		row := TableRow{Label: r.label}
+		for i := range s.Arms {
+			row.Cells = append(row.Cells, r.cell(&s.Arms[i]))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Legend explains the cells.
+func (s *Summary) Legend() string { return legend(s) }
+
+// Quantity writes a value of that unit for a person.
+func Quantity(value float64, unit string) string { return quantity(value, unit) }
+
 // keyRows makes a row for every key of a metric.
 func keyRows(s *Summary, name, indent string) []row {
 	var rows []row
@@ -281,11 +306,21 @@ func runCell(name string, key ...string) func(*Arm) string {
 		if f == nil {
 			return absent
 		}
-		if len(f.Runs) == 1 {
+		if f.allEqual() {
 			return observed(f.Runs[0], f.Unit)
 		}
 		return over(f.OverSeeds, len(f.Runs), f.Unit)
 	}
+}
+
+// allEqual tells whether every run has the same to say.
+func (f *Figure) allEqual() bool {
+	for _, o := range f.Runs[1:] {
+		if (o == nil) != (f.Runs[0] == nil) || o != nil && *o != *f.Runs[0] {
+			return false
+		}
+	}
+	return true
 }
 
 // observed shows one value; a lower bound as "> ".

@@ -22,6 +22,7 @@ func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
 	}
 	n.StaticPods, n.StaticCPU = m.staticPods(life[0])
 	n.exposedDuring = gap.intersect(open)
+	n.Exposed = n.exposedDuring.periods(l.run.Wall)
 	for t, since := range n.taints {
 		if l.isGateTaint(t) {
 			n.heldDuring = append(n.heldDuring, intervals{{since, forever}}.intersect(life)...)

@@ -35,7 +35,7 @@ Exit codes: 0 done, 2 bad input, 3 a run did not settle, 4 a run failed, 130 int
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(), upCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(),
+	root.AddCommand(runCommand(), upCommand(), reportCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(),
 		controllers.NewCommand(), checker.NewCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = orUsageError(cmd.Args)

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"cmp"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/results/verdict"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
+// The names of the files, besides those of package results.
+const (
+	HTMLFile     = "report.html"
+	MarkdownFile = "report.md"
+	FiguresFile  = "figures.csv"
+	SeriesFile   = "series.csv"
+	VerdictFile  = "verdict.json"
+	JUnitFile    = "junit.xml"
+)
+
+// Source is what a report says about its runs that their traces do not. All of it may be empty.
+type Source struct {
+	// Experiment is the experiment file as it was run, Description what it says about itself, ControlPlane its settings of the scheduler and the other
+	// components, as YAML.
+	Experiment, Description, ControlPlane string
+	// Plan is what to judge the runs by; nil if the experiment has no thresholds.
+	Plan *verdict.Plan
+}
+
+// Report is what is to be told about the runs of a results folder.
+type Report struct {
+	Source
+	Summary *results.Summary
+	// Verdict is nil without a plan.
+	Verdict *verdict.Verdict
+	// shown are the runs that stand for their arms in the plots over time, in the order of Summary.Arms.
+	shown []*shownRun
+}
+
+// shownRun is what is kept of the first run of an arm.
+type shownRun struct {
+	header trace.Header
+	series []results.Series
+	wall   float64
+	rows   []nodeRow
+	// newNodes is how many there are to choose rows from.
+	newNodes int
+}
+
+// nodeRow is a node of the timeline, with the instants at which it rejected pods.
+type nodeRow struct {
+	*results.Node
+	rejections []float64
+}
+
+// maxRows bounds the rows of a timeline; more are neither read nor printed by anybody.
+const maxRows = 60
+
+// Build reads the runs of a folder. Its error is as results.ReadTrace's and verdict.Judge's.
+func Build(folder *results.Folder, source Source) (*Report, error) {
+	r := &Report{Source: source}
+	var digests []*results.Digest
+	shown := map[string]*shownRun{}
+	for run, err := range folder.Runs() {
+		if err != nil {
+			return nil, err
+		}
+		if shown[run.Header.Arm] == nil {
+			shown[run.Header.Arm] = show(run)
+		}
+		digests = append(digests, run.Digest())
+	}
+	summary, err := results.Summarize(digests)
+	if err != nil {
+		return nil, &results.InputError{Err: err}
+	}
+	r.Summary = summary
+	for i := range summary.Arms {
+		r.shown = append(r.shown, shown[summary.Arms[i].Name])
+	}
+	if source.Plan != nil {
+		if r.Verdict, err = verdict.Judge(summary, *source.Plan); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func show(run *results.Run) *shownRun {
+	s := &shownRun{header: run.Header, series: run.Series, wall: run.Wall.Seconds()}
+	var fresh []*results.Node
+	for _, n := range run.Nodes {
+		if !n.Initial {
+			fresh = append(fresh, n)
+		}
+	}
+	s.newNodes = len(fresh)
+	at := map[string]int{}
+	for i, n := range choose(fresh) {
+		s.rows = append(s.rows, nodeRow{Node: n})
+		at[n.UID] = i
+	}
+	for _, p := range run.Pods {
+		if i, chosen := at[p.NodeUID]; chosen && p.Rejection != nil {
+			s.rows[i].rejections = append(s.rows[i].rejections, p.Rejection.At.Seconds())
+		}
+	}
+	for _, row := range s.rows {
+		slices.Sort(row.rejections)
+	}
+	return s
+}
+
+// choose picks at most maxRows nodes evenly, in order of registration, among them the one that rejected most pods and the one that was held longest.
+func choose(nodes []*results.Node) []*results.Node {
+	if len(nodes) <= maxRows {
+		return nodes
+	}
+	most := slices.MaxFunc(nodes, func(a, b *results.Node) int { return cmp.Compare(a.Rejected, b.Rejected) })
+	longest := slices.MaxFunc(nodes, func(a, b *results.Node) int { return cmp.Compare(heldFor(a), heldFor(b)) })
+	var chosen []*results.Node
+	const even = maxRows - 2
+	for i, n := range nodes {
+		if i*even/len(nodes) != (i-1)*even/len(nodes) || i == 0 || n == most || n == longest {
+			chosen = append(chosen, n)
+		}
+	}
+	return chosen
+}
+
+func heldFor(n *results.Node) float64 {
+	if n.Hold == nil {
+		return 0
+	}
+	return n.Hold.Total.Duration.Seconds()
+}
+
+// Write writes all files of the report into dir, which must exist. Each is written whole or not at all; an error names the file.
+func (r *Report) Write(dir string) error {
+	files := []struct {
+		name  string
+		write func(io.Writer) error
+	}{{FiguresFile, r.writeFigures}, {SeriesFile, r.writeSeries}, {MarkdownFile, r.Markdown}, {HTMLFile, r.HTML}}
+	if r.Verdict != nil {
+		files = append(files, []struct {
+			name  string
+			write func(io.Writer) error
+		}{
+			{VerdictFile, func(w io.Writer) error { return results.WriteJSON(w, r.Verdict) }},
+			{JUnitFile, func(w io.Writer) error { return verdict.WriteJUnit(w, r.Verdict, r.Summary) }},
+		}...)
+	}
+	if err := results.WriteSummary(dir, r.Summary); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := results.ReplaceFile(filepath.Join(dir, f.name), f.write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
