@@ -56,23 +56,28 @@ func buildReport(dir string) (*report.Report, error) {
 	return report.Build(folder, source)
 }
 
-// sourceOf is what the experiment of a results folder says. A recorded cluster has none.
-func sourceOf(dir string) (report.Source, error) {
+// experimentOf is the experiment of a results folder; nil if it has none, as that of a recorded cluster.
+func experimentOf(dir string) (*experiments.Experiment, error) {
 	path := filepath.Join(dir, runner.ExperimentFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return report.Source{}, nil
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	if err != nil {
-		return report.Source{}, &results.InputError{Err: fmt.Errorf("read experiment: %w", err)}
+	return experiments.Load(path)
+}
+
+// sourceOf is what the experiment of a results folder says.
+func sourceOf(dir string) (report.Source, error) {
+	e, err := experimentOf(dir)
+	if err != nil || e == nil {
+		return report.Source{}, err
 	}
-	e, err := experiments.Load(path)
+	text, err := e.YAML()
 	if err != nil {
 		return report.Source{}, err
 	}
 	controlPlane, err := yaml.Marshal(e.Spec.ControlPlane)
 	if err != nil {
-		return report.Source{}, fmt.Errorf("write control plane of %s: %w", path, err)
+		return report.Source{}, fmt.Errorf("write control plane of %s: %w", dir, err)
 	}
 	source := report.Source{Experiment: string(text), Description: e.Spec.Description, ControlPlane: string(controlPlane)}
 	if len(e.Spec.Thresholds) > 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/results/compare"
 	"github.com/mirrorgap/mirrorgap/results/verdict"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
@@ -17,8 +18,10 @@ const (
 	MarkdownFile = "report.md"
 	FiguresFile  = "figures.csv"
 	SeriesFile   = "series.csv"
-	VerdictFile  = "verdict.json"
-	JUnitFile    = "junit.xml"
+	// BenchmarkFile is for benchstat.
+	BenchmarkFile = "benchmark.txt"
+	VerdictFile   = "verdict.json"
+	JUnitFile     = "junit.xml"
 )
 
 // Source is what a report says about its runs that their traces do not. All of it may be empty.
@@ -143,7 +146,8 @@ func (r *Report) Write(dir string) error {
 	files := []struct {
 		name  string
 		write func(io.Writer) error
-	}{{FiguresFile, r.writeFigures}, {SeriesFile, r.writeSeries}, {MarkdownFile, r.Markdown}, {HTMLFile, r.HTML}}
+	}{{FiguresFile, r.writeFigures}, {SeriesFile, r.writeSeries},
+		{BenchmarkFile, func(w io.Writer) error { return compare.WriteBenchmark(w, r.Summary) }}, {MarkdownFile, r.Markdown}, {HTMLFile, r.HTML}}
 	if r.Verdict != nil {
 		files = append(files, []struct {
 			name  string
