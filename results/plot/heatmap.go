@@ -1,7 +1,9 @@
 package plot
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
@@ -9,64 +11,131 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Heatmap draws a table of values, a column for each of x and a row for each of y, the first at the bottom. The stronger the colour, the higher the value,
-// which stands in the cell. A nil value was not measured.
+// Heatmap draws a table of values, a column for each of x and a row for each of y, the first at the bottom: values[i][j] is that of y[i] and x[j]. The
+// stronger the colour, the farther is the value from 0 (by its square root: small ones shall differ, too); negative ones have another hue. The value stands in the cell, in few places (1.6k) where there is
+// little room. A nil value was not measured, nor is one that is not finite. It is an error if values has not the size of x and y.
 func Heatmap(o Options, x, y []string, values [][]*float64) ([]byte, error) {
-	o = o.withDefaults()
-	if len(x) == 0 || len(y) == 0 {
+	if len(values) != len(y) {
+		return nil, fmt.Errorf("draw heat map %q: %d rows of values for %d names", o.Title, len(values), len(y))
+	}
+	for i, row := range values {
+		if len(row) != len(x) {
+			return nil, fmt.Errorf("draw heat map %q: %d values in row %q for %d names", o.Title, len(row), y[i], len(x))
+		}
+	}
+	m := newCells(values)
+	if len(m.measured) == 0 {
 		return nothing(o)
 	}
-	const row, rest = 36, 70
+	const row, rest = 34, 44
 	o.Height = row*float64(len(y)) + rest
-	p := newPlot(o)
-	p.Add(cells{values})
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.5, float64(len(x))-0.5, -0.5, float64(len(y))-0.5
-	for axis, names := range map[*plot.Axis][]string{&p.X: x, &p.Y: y} {
-		axis.LineStyle.Width, axis.Tick.LineStyle.Width, axis.Tick.Length = 0, 0, 0
-		axis.Tick.Marker = plot.ConstantTicks(ticksOf(names))
-	}
-	return render(o, nil, p)
+	m.f = newFigure(o)
+	m.f.plot.X.Min, m.f.plot.X.Max, m.f.plot.Y.Min, m.f.plot.Y.Max = -0.5, float64(len(x))-0.5, -0.5, float64(len(y))-0.5
+	m.f.named(&m.f.plot.X, x, m.f.Width*0.8/float64(len(x)))
+	m.f.named(&m.f.plot.Y, y, m.f.Width*0.3)
+	m.f.plot.X.Width, m.f.plot.Y.Width = 0, 0
+	m.f.plot.Add(m)
+	m.f.legend = m.scale()
+	return m.f.render()
 }
 
-func ticksOf(names []string) []plot.Tick {
-	all := make([]plot.Tick, len(names))
-	for i, name := range names {
-		all[i] = plot.Tick{Value: float64(i), Label: clip(name)}
+// cells draws a heat map.
+type cells struct {
+	f        *figure
+	values   [][]*float64
+	measured []float64
+	strength float64 // the largest size of a value
+	gaps     bool    // something was not measured
+}
+
+func newCells(values [][]*float64) *cells {
+	m := &cells{values: values}
+	for _, row := range values {
+		for _, v := range row {
+			if v == nil || !finite(*v) {
+				m.gaps = true
+				continue
+			}
+			m.measured = append(m.measured, *v)
+			m.strength = max(m.strength, math.Abs(*v))
+		}
+	}
+	return m
+}
+
+// strongest leaves text readable on a cell: 4.5:1 in light and in dark.
+const strongest = 0.5
+
+func (m *cells) paint(v float64) paint {
+	h, part := Blue, 0.0
+	if v < 0 {
+		h = Orange
+	}
+	if m.strength > 0 {
+		part = math.Sqrt(math.Abs(v) / m.strength)
+	}
+	return h.faded(math.Round(100*(0.05+(strongest-0.05)*part)) / 100)
+}
+
+// scale is the legend: the lowest and the highest value, and what they are.
+func (m *cells) scale() []entry {
+	low, high := slices.Min(m.measured), slices.Max(m.measured)
+	all := []entry{{brief(low), m.sample(low)}}
+	if low < high {
+		all = append(all, entry{brief(high), m.sample(high)})
+	}
+	if m.f.ZLabel != "" {
+		all[len(all)-1].name += " " + m.f.ZLabel
+	}
+	if m.gaps {
+		all = append(all, entry{"not measured", func(box draw.Canvas) { gap(box, box.Rectangle) }})
 	}
 	return all
 }
 
-type cells struct{ values [][]*float64 }
+func (m *cells) sample(v float64) func(draw.Canvas) {
+	return func(box draw.Canvas) {
+		fill(box, m.paint(v), box.Rectangle)
+		outline(box, Rule.solid(), box.Rectangle)
+	}
+}
+
+func gap(c draw.Canvas, r vg.Rectangle) {
+	hatch(c, Rule.faded(0.6), slopes{up: true}, r)
+	outline(c, Rule.faded(0.6), r)
+}
 
 // Plot implements plot.Plotter.
-func (h cells) Plot(c draw.Canvas, p *plot.Plot) {
-	const strongest = 0.6 // text stays readable on it
+func (m *cells) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	style := textStyle(Ink)
-	style.XAlign, style.YAlign = text.XCenter, text.YCenter
-	highest := 0.0
-	for _, row := range h.values {
-		for _, v := range row {
-			if v != nil {
-				highest = max(highest, math.Abs(*v))
-			}
-		}
-	}
-	for i, row := range h.values {
+	for i, row := range m.values {
 		for j, v := range row {
 			r := vg.Rectangle{
 				Min: vg.Point{X: x(float64(j)-0.5) + 1, Y: y(float64(i)-0.5) + 1}, Max: vg.Point{X: x(float64(j)+0.5) - 1, Y: y(float64(i)+0.5) - 1},
 			}
-			label := "–"
-			if v != nil {
-				label = Number(*v)
-				opacity := 0.04
-				if highest > 0 {
-					opacity = max(opacity, strongest*math.Abs(*v)/highest)
-				}
-				fill(c, Blue, opacity, r)
+			if v == nil || !finite(*v) {
+				gap(c, r)
+				continue
 			}
-			c.FillText(style, vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}, label)
+			fill(c, m.paint(*v), r)
+		}
+	}
+	for i, row := range m.values {
+		for j, v := range row {
+			m.writeValue(c, v, vg.Point{X: x(float64(j)), Y: y(float64(i))}, x(1)-x(0)-4)
+		}
+	}
+}
+
+func (m *cells) writeValue(c draw.Canvas, v *float64, at vg.Point, room vg.Length) {
+	if v == nil || !finite(*v) {
+		m.f.write(c, Ink.over(), text.XCenter, at, "–")
+		return
+	}
+	for _, label := range []string{brief(*v), short(*v)} {
+		if m.f.textWidth(label) <= room {
+			m.f.write(c, Ink.solid(), text.XCenter, at, label)
+			return
 		}
 	}
 }
