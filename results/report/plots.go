@@ -19,21 +19,30 @@ func hue(arm int) plot.Hue {
 	return plot.Series(arm)
 }
 
-const secondsOfRun = "seconds since the start of the run"
+const sinceStart = "time since the start of the run"
 
 // rejections shows the pods that were rejected so far, in the run that stands for each arm.
 func (r *Report) rejections() ([]byte, error) {
-	return r.overTime(plot.Options{Title: "pods rejected so far, by arm", XLabel: secondsOfRun, YLabel: "pods"}, results.SeriesRejected)
+	return r.overTime(plot.Options{Title: "pods rejected so far, by arm", XLabel: sinceStart, YLabel: "pods"}, results.SeriesRejected)
 }
 
 func (r *Report) overTime(o plot.Options, name string) ([]byte, error) {
 	var curves []plot.Curve
 	for i, run := range r.shown {
-		curves = append(curves, plot.Curve{
+		c := plot.Curve{
 			Name: fmt.Sprintf("%s, seed %d", run.header.Arm, run.header.Seed), Hue: hue(i), Dashed: i%2 == 1, Steps: true, Points: run.points(name, 1),
-		})
+		}
+		if n := len(c.Points); n > 0 {
+			c.Last = plot.Number(c.Points[n-1].Y)
+		}
+		curves = append(curves, c)
 	}
-	return plot.Curves(o, true, curves...)
+	return curvesOverTime(o, curves...)
+}
+
+// curvesOverTime draws curves for wide pages and for phones.
+func curvesOverTime(o plot.Options, curves ...plot.Curve) ([]byte, error) {
+	return plot.Responsive(o, func(o plot.Options) ([]byte, error) { return plot.Curves(o, true, curves...) })
 }
 
 // points are those of a series of the run, its values divided.
@@ -52,9 +61,9 @@ func (s *shownRun) points(name string, by float64) []plot.Point {
 // views shows what the scheduler saw of a run beside what its nodes had to run, in cores.
 func (s *shownRun) views() ([]byte, error) {
 	const cores = 1000
-	return plot.Curves(plot.Options{
-		Title: "cpu requested on nodes as the scheduler sees it, and with hidden static pods: " + s.header.Arm, XLabel: secondsOfRun, YLabel: "cores",
-	}, true,
+	return curvesOverTime(plot.Options{
+		Title: "cpu requested on nodes as the scheduler sees it, and with hidden static pods: " + s.header.Arm, XLabel: sinceStart, YLabel: "cores",
+	},
 		plot.Curve{Name: "allocatable", Hue: plot.Grey, Steps: true, Points: s.points(results.SeriesAllocatable, cores)},
 		plot.Curve{Name: "placed on nodes, hidden static pods included", Hue: plot.Orange, Steps: true, Points: s.points(results.SeriesPlaced, cores)},
 		plot.Curve{Name: "seen by the scheduler", Hue: plot.Blue, Dashed: true, Steps: true, Points: s.points(results.SeriesSeen, cores)},
@@ -94,8 +103,8 @@ func (r *Report) shares(metric, label, empty string) ([]byte, error) {
 		c := &curves[i]
 		c.Points = append(c.Points, plot.Point{X: max(longest, 1), Y: c.Points[len(c.Points)-1].Y})
 	}
-	return plot.Curves(plot.Options{Title: "share of new nodes by " + label + ", by arm", XLabel: "seconds",
-		YLabel: "share of new nodes", Empty: empty}, true, curves...)
+	return curvesOverTime(plot.Options{Title: "share of new nodes by " + label + ", by arm", XLabel: label,
+		YLabel: "share of new nodes", Percent: true, Empty: empty}, curves...)
 }
 
 // holdParts are the parts of a hold, in order.
@@ -121,8 +130,8 @@ func (r *Report) parts() ([]byte, error) {
 			bars = append(bars, bar)
 		}
 	}
-	return plot.Bars(plot.Options{Title: "parts of the hold, mean over new nodes", XLabel: "seconds since registration, means over new nodes",
-		Empty: "no node was held to its end"}, bars...)
+	return plot.Responsive(plot.Options{Title: "parts of the hold, mean over new nodes", XLabel: "time since registration, means over new nodes",
+		Empty: "no node was held to its end"}, func(o plot.Options) ([]byte, error) { return plot.Bars(o, bars...) })
 }
 
 // timelineKinds are the spans and marks of a node.
@@ -156,12 +165,16 @@ func (s *shownRun) timeline() ([]byte, error) {
 		rows[i] = n.row(s.wall)
 		from = min(from, n.Registered.Seconds())
 	}
-	return plot.Timeline(plot.Options{Title: "timeline of new nodes: " + s.header.Arm, XLabel: secondsOfRun, Empty: "no new node"},
-		timelineKinds, max(0, from-0.02*(s.wall-from)), s.wall, rows)
+	from = max(0, from-0.02*(s.wall-from))
+	return plot.Responsive(plot.Options{Title: "timeline of new nodes: " + s.header.Arm, XLabel: sinceStart, Empty: "no new node"},
+		func(o plot.Options) ([]byte, error) { return plot.Timeline(o, timelineKinds, from, s.wall, rows) })
 }
 
 func (n nodeRow) row(end float64) plot.Row {
 	row := plot.Row{Name: n.Name}
+	if len(n.rejections) > 0 {
+		row.Note = plot.Number(float64(len(n.rejections))) + " rejected"
+	}
 	registered := n.Registered.Seconds()
 	if n.Gone != nil {
 		end = n.Gone.Seconds()
@@ -172,10 +185,12 @@ func (n nodeRow) row(end float64) plot.Row {
 	}
 	row.Spans = append(row.Spans, plot.Span{From: registered, To: ready, Kind: spanNotReady})
 	if n.Hold != nil {
-		row.Spans = append(row.Spans, plot.Span{From: max(registered, ready), To: registered + n.Hold.Total.Duration.Seconds(), Kind: spanHeld})
+		row.Spans = append(row.Spans, plot.Span{From: max(registered, ready), To: registered + n.Hold.Total.Duration.Seconds(), Kind: spanHeld,
+			Open: n.Hold.Total.Censored})
 	}
-	for _, p := range n.Exposed {
-		row.Spans = append(row.Spans, plot.Span{From: p.From.Seconds(), To: p.To.Seconds(), Kind: spanExposed})
+	for i, p := range n.Exposed {
+		row.Spans = append(row.Spans, plot.Span{From: p.From.Seconds(), To: p.To.Seconds(), Kind: spanExposed,
+			Open: n.Exposure.Censored && i == len(n.Exposed)-1})
 	}
 	for _, at := range n.rejections {
 		row.Marks = append(row.Marks, plot.Mark{At: at, Kind: markRejected})
