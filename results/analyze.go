@@ -67,7 +67,9 @@ type podRecord struct {
 	// counted: its requests are in machine.visible.
 	counted       bool
 	unschedulable bool
-	mirror        *mirrorPod
+	// existing: it was there when recording began.
+	existing bool
+	mirror   *mirrorPod
 	// controller is what created it, as long as it counts as one of its pods; nil for a bare pod.
 	controller *Controller
 	// wave is the first wave of its node, if it belongs to that.
@@ -290,11 +292,12 @@ func (l *ledger) create(p *podRecord, e trace.Event) {
 		info = &trace.PodInfo{}
 	}
 	p.Created = l.instant()
+	p.existing = info.Existing
 	p.Owner, p.Workload, p.Pinned, p.Role = info.Owner, info.Workload, info.Pinned, roleOf(info)
 	p.Requests = l.shared(p, info.Requests)
 	l.gain(p)
 	if info.Mirror {
-		p.mirror = &mirrorPod{hash: info.MirrorHash, ownerUID: info.OwnerUID, requests: info.Requests, from: l.now, to: endOfTrace}
+		p.mirror = &mirrorPod{hash: info.MirrorHash, ownerUID: info.OwnerUID, requests: info.Requests, from: l.mirrorFrom(p), to: endOfTrace}
 	}
 	if p.machine == nil {
 		return
@@ -330,6 +333,14 @@ func (l *ledger) lose(p *podRecord) {
 		l.alive[p.controller]--
 		p.controller = nil
 	}
+}
+
+// mirrorFrom is when the pod, a mirror, came. One that was there when recording began came with its node, as far as the trace knows.
+func (l *ledger) mirrorFrom(p *podRecord) moment {
+	if p.existing && p.machine != nil && p.machine.current != nil {
+		return p.machine.current.registeredAt
+	}
+	return l.now
 }
 
 func roleOf(info *trace.PodInfo) Role {
@@ -473,7 +484,7 @@ func (l *ledger) closePods() map[*nodeRecord][]time.Duration {
 // start is how long the pod took to run.
 func (l *ledger) start(p *podRecord) *Span {
 	switch {
-	case p.Created == nil:
+	case p.Created == nil || p.existing:
 		return nil
 	case p.Running != nil:
 		return &Span{Duration: *p.Running - *p.Created}

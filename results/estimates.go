@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mirrorgap/mirrorgap/results/stats"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 // Codes of warnings about a summary, besides those of package stats.
@@ -164,6 +165,8 @@ func (s *Summary) warn() {
 			switch {
 			case !run.Conclusive:
 				add(WarnInconclusive, "arm %s, seed %d is inconclusive: it ended as %s", arm.Name, run.Seed, run.End)
+			case run.End == trace.EndStopped:
+				add(WarnNotSettled, "recording was stopped: what had not ended then is a lower bound")
 			case !run.Settled:
 				add(WarnNotSettled, "arm %s, seed %d did not settle: its counts and open times are lower bounds", arm.Name, run.Seed)
 			}

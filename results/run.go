@@ -13,7 +13,7 @@ const EndTruncated = "truncated"
 type Run struct {
 	// Header is the trace's.
 	Header trace.Header
-	// End is one of trace.EndSettled, EndTimeLimit, EndInterrupted, EndError and EndTruncated; EndMessage says more.
+	// End is one of trace.EndSettled, EndTimeLimit, EndStopped, EndInterrupted, EndError and EndTruncated; EndMessage says more.
 	End        string
 	EndMessage string
 	// Died lists the components that ended before the run did, in order.
@@ -53,10 +53,10 @@ type Death struct {
 	At float64 `json:"atSeconds"`
 }
 
-// Conclusive tells whether the trace may be judged: it is whole and its run was not cut short. A run that reached its time limit is conclusive
-// about what it saw, but did not settle (see Settled): its times are lower bounds.
+// Conclusive tells whether the trace may be judged: it is whole and its run was not cut short. A run that reached its time limit, or a recording that was
+// stopped, is conclusive about what it saw, but did not settle (see Settled): what had not ended is a lower bound.
 func (r *Run) Conclusive() bool {
-	return len(r.Died) == 0 && (r.End == trace.EndSettled || r.End == trace.EndTimeLimit)
+	return len(r.Died) == 0 && (r.End == trace.EndSettled || r.End == trace.EndTimeLimit || r.End == trace.EndStopped)
 }
 
 // Settled tells whether the run met its stop condition.

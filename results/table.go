@@ -142,7 +142,7 @@ func caveats(arm *Arm) string {
 		switch {
 		case !run.Conclusive:
 			inconclusive++
-		case !run.Settled:
+		case run.End == trace.EndTimeLimit:
 			unsettled++
 		}
 	}
@@ -276,7 +276,7 @@ func legend(s *Summary) string {
 // ends says how the runs ended, and what died.
 func ends(a *Arm) string {
 	var parts []string
-	for _, end := range []string{trace.EndSettled, trace.EndTimeLimit, trace.EndInterrupted, trace.EndError, EndTruncated} {
+	for _, end := range []string{trace.EndSettled, trace.EndTimeLimit, trace.EndStopped, trace.EndInterrupted, trace.EndError, EndTruncated} {
 		n := 0
 		for _, run := range a.Runs {
 			if run.End == end {

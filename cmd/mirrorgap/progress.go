@@ -37,16 +37,22 @@ func newProgress(out io.Writer) *progress {
 }
 
 func (p *progress) show(now runner.Progress) {
-	line := fmt.Sprintf("%d/%d %s %s %s: %s", now.Run, now.Runs, now.Arm, now.Elapsed.Round(time.Second), phase(now), now.State)
-	if p.terminal {
-		p.redraw(line)
-		return
+	if now.Run != p.last.Run || now.Phase != p.last.Phase {
+		p.printed = time.Time{}
 	}
-	if now.Run != p.last.Run || now.Phase != p.last.Phase || time.Since(p.printed) >= plainInterval {
+	p.last = now
+	p.line(fmt.Sprintf("%d/%d %s %s %s: %s", now.Run, now.Runs, now.Arm, now.Elapsed.Round(time.Second), phase(now), now.State))
+}
+
+// line shows a line: on a terminal at once, elsewhere if the last one was shown long enough ago.
+func (p *progress) line(line string) {
+	switch {
+	case p.terminal:
+		p.redraw(line)
+	case time.Since(p.printed) >= plainInterval:
 		fmt.Fprintln(p.out, line)
 		p.printed = time.Now()
 	}
-	p.last = now
 }
 
 func phase(p runner.Progress) string {

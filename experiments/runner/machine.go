@@ -37,8 +37,8 @@ func Versions() map[string]string {
 	return versions
 }
 
-// machine describes where the run takes place; what cannot be found out stays empty.
-func machine() trace.Machine {
+// Machine describes where this program runs; what cannot be found out stays empty.
+func Machine() trace.Machine {
 	m := trace.Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}
 	if infos, err := cpu.Info(); err == nil && len(infos) > 0 {
 		m.CPUModel = infos[0].ModelName

@@ -103,7 +103,7 @@ func (r *run) openTrace(file *os.File) (err error) {
 		Engine:     string(r.experiment.Spec.Engine),
 		Start:      r.start.UTC(),
 		Versions:   Versions(),
-		Machine:    machine(),
+		Machine:    Machine(),
 	}
 	if r.gate != nil {
 		header.Gate = r.gate.Trace()

@@ -82,6 +82,21 @@ func prepare(e *experiments.Experiment, dir string) error {
 	if err := Check(e); err != nil {
 		return err
 	}
+	if err := PrepareFolder(dir); err != nil {
+		return err
+	}
+	resolved, err := e.YAML()
+	if err != nil {
+		return err
+	}
+	return results.ReplaceFile(filepath.Join(dir, ExperimentFile), func(w io.Writer) error {
+		_, err := w.Write(resolved)
+		return err
+	})
+}
+
+// PrepareFolder makes a results folder. It fails with an *experiments.BadInput if there is one that is not empty.
+func PrepareFolder(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -93,14 +108,7 @@ func prepare(e *experiments.Experiment, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return badInput("make results folder: %v", err)
 	}
-	resolved, err := e.YAML()
-	if err != nil {
-		return err
-	}
-	return results.ReplaceFile(filepath.Join(dir, ExperimentFile), func(w io.Writer) error {
-		_, err := w.Write(resolved)
-		return err
-	})
+	return nil
 }
 
 func badInput(format string, args ...any) error {

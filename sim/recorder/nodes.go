@@ -27,6 +27,24 @@ func newNodeStates(out trace.Recorder) *nodeStates {
 	return &nodeStates{out: out, last: map[types.UID]*corev1.Node{}}
 }
 
+// existing records a node that was there when recording began.
+func (s *nodeStates) existing(obj runtime.Object) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return
+	}
+	e := registered(node)
+	e.NodeInfo.Initial = true
+	s.begin(node, e)
+}
+
+// begin records a node that was not known.
+func (s *nodeStates) begin(node *corev1.Node, e trace.Event) {
+	s.last[node.UID] = node
+	s.record(node, e)
+	s.changes(&corev1.Node{Spec: node.Spec}, node)
+}
+
 func (s *nodeStates) observe(kind watch.EventType, obj runtime.Object) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -38,11 +56,11 @@ func (s *nodeStates) observe(kind watch.EventType, obj runtime.Object) {
 		s.record(node, trace.Event{Kind: trace.NodeDeleted})
 		return
 	}
-	s.last[node.UID] = node
 	if !known {
-		s.record(node, registered(node))
-		before = &corev1.Node{Spec: node.Spec}
+		s.begin(node, registered(node))
+		return
 	}
+	s.last[node.UID] = node
 	s.changes(before, node)
 }
 

@@ -22,15 +22,42 @@ type podStates struct {
 	out     trace.Recorder
 	isCheck func(*corev1.Pod) bool
 	last    map[types.UID]*corev1.Pod
+	// ended are those that had ended before recording began. Nothing is recorded of them.
+	ended map[types.UID]bool
 }
 
 func newPodStates(out trace.Recorder, isCheck func(*corev1.Pod) bool) *podStates {
-	return &podStates{out: out, isCheck: isCheck, last: map[types.UID]*corev1.Pod{}}
+	return &podStates{out: out, isCheck: isCheck, last: map[types.UID]*corev1.Pod{}, ended: map[types.UID]bool{}}
+}
+
+// existing records a pod that was there when recording began, unless it had ended: when, and on what node, is not known.
+func (s *podStates) existing(obj runtime.Object) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		s.ended[pod.UID] = true
+		return
+	}
+	info := s.info(pod)
+	info.Existing = true
+	s.begin(pod, info)
+}
+
+// begin records a pod that was not known.
+func (s *podStates) begin(pod *corev1.Pod, info *trace.PodInfo) {
+	s.last[pod.UID] = pod
+	s.record(pod, trace.Event{Kind: trace.PodCreated, PodInfo: info})
+	s.changes(&corev1.Pod{Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName}}, pod)
 }
 
 func (s *podStates) observe(kind watch.EventType, obj runtime.Object) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
+		return
+	}
+	if s.ended[pod.UID] {
 		return
 	}
 	before, known := s.last[pod.UID]
@@ -39,11 +66,11 @@ func (s *podStates) observe(kind watch.EventType, obj runtime.Object) {
 		s.record(pod, trace.Event{Kind: trace.PodDeleted})
 		return
 	}
-	s.last[pod.UID] = pod
 	if !known {
-		s.record(pod, trace.Event{Kind: trace.PodCreated, PodInfo: s.info(pod)})
-		before = &corev1.Pod{Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName}}
+		s.begin(pod, s.info(pod))
+		return
 	}
+	s.last[pod.UID] = pod
 	s.changes(before, pod)
 }
 

@@ -51,7 +51,7 @@ func newRecorder(client kubernetes.Interface, out trace.Recorder, isCheck func(*
 // Name implements sim.Component.
 func (r *Recorder) Name() string { return "recorder" }
 
-// Synced is closed once both watches are open: whatever happens from then on is in the trace.
+// Synced is closed once both watches are open and what was there already is in the trace: whatever happens from then on follows.
 func (r *Recorder) Synced() <-chan struct{} { return r.synced }
 
 // Run implements sim.Component.
@@ -78,9 +78,15 @@ func (r *Recorder) Run(ctx context.Context) error {
 		return unlessDone(ctx, err)
 	}
 	defer pods.Stop()
+	n, p := newNodeStates(r.trace), newPodStates(r.trace, r.isCheck)
+	for _, node := range nodes.present {
+		n.existing(node)
+	}
+	for _, pod := range pods.present {
+		p.existing(pod)
+	}
 	close(r.synced)
 
-	n, p := newNodeStates(r.trace), newPodStates(r.trace, r.isCheck)
 	failed := make(chan error, 2)
 	go func() { failed <- follow(ctx, nodes, n.observe) }()
 	go func() { failed <- follow(ctx, pods, p.observe) }()
@@ -135,9 +141,6 @@ func tellGone(open cache.WatchFuncWithContext) cache.WatchFuncWithContext {
 
 // follow hands every event to observe, in order, until ctx ends or the watch breaks for good.
 func follow(ctx context.Context, l *list, observe func(watch.EventType, runtime.Object)) error {
-	for _, obj := range l.present {
-		observe(watch.Added, obj)
-	}
 	for {
 		select {
 		case <-ctx.Done():

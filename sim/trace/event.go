@@ -119,6 +119,8 @@ const (
 	EndSettled = "settled"
 	// EndTimeLimit: the experiment's time limit came first. What is measured is a lower bound.
 	EndTimeLimit = "time-limit"
+	// EndStopped: the recording of a cluster was ended by whoever recorded. What had not ended then is a lower bound.
+	EndStopped = "stopped"
 	// EndInterrupted: the user, or a signal, ended the run.
 	EndInterrupted = "interrupted"
 	// EndError: a component died or an operation failed.
@@ -178,7 +180,7 @@ type NodeInfo struct {
 	Group       string    `json:"group,omitempty"`
 	Allocatable Resources `json:"allocatable"`
 	Capacity    Resources `json:"capacity"`
-	// Initial: the node belongs to the group's initial size and was there before the scale-up.
+	// Initial: the node was there before the scale-up, or when recording began.
 	Initial bool `json:"initial,omitempty"`
 }
 
@@ -198,6 +200,8 @@ type PodInfo struct {
 	Pinned bool `json:"pinned,omitempty"`
 	// Check: the pod belongs to the mirror-pod check.
 	Check bool `json:"check,omitempty"`
+	// Existing: the pod was there when recording began; when it was created and bound is not known.
+	Existing bool `json:"existing,omitempty"`
 	// Priority is spec.priority.
 	Priority int32 `json:"priority,omitempty"`
 	// Scheduler is spec.schedulerName, empty for the default one.
