@@ -28,14 +28,14 @@ func newCommand() *cobra.Command {
 		Long: `mirrorgap scales up simulated nodes under a real control plane, and measures the pods that fail with OutOfcpu because the scheduler has not
 seen the nodes' static pods yet, with and without a readiness gate.
 
-Exit codes: 0 done, 2 bad input, 3 a run did not settle, 4 a run failed, 130 interrupted.`,
+Exit codes: 0 done, 1 a threshold is not met, 2 bad input, 3 inconclusive, 4 a run failed, 130 interrupted.`,
 		Args:          cobra.NoArgs, // what is no command
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(), upCommand(), reportCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(),
+	root.AddCommand(runCommand(), gateCommand(), upCommand(), reportCommand(), compareCommand(), recordCommand(), analyzeCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(),
 		controllers.NewCommand(), checker.NewCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = orUsageError(cmd.Args)

@@ -63,13 +63,16 @@ var errNotSettled = errors.New("the run did not settle, so its figures are lower
 type usageError struct{ error }
 
 func exitCode(err error, interrupted bool) int {
+	var judged verdictError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &judged):
+		return judged.code()
 	case errors.As(err, new(*experiments.BadInput)), errors.As(err, new(*results.InputError)), errors.As(err, new(usageError)),
 		errors.Is(err, checker.ErrBadInput):
 		return exitBadInput
-	case errors.Is(err, errNotSettled):
+	case errors.Is(err, errNotSettled), errors.Is(err, errInconclusive):
 		return exitInconclusive
 	case interrupted:
 		return exitInterrupted

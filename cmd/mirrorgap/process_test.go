@@ -33,7 +33,7 @@ type process struct {
 	cmd            *exec.Cmd
 	temp           string
 	stdin          io.WriteCloser
-	stdout, stderr *output
+	stdout, stderr *captured
 	exited         chan struct{}
 }
 
@@ -41,7 +41,7 @@ type process struct {
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	p := &process{temp: t.TempDir(), exited: make(chan struct{})}
-	p.stdout, p.stderr = newOutput(p.exited), newOutput(p.exited)
+	p.stdout, p.stderr = newCaptured(p.exited), newCaptured(p.exited)
 	p.cmd = exec.CommandContext(t.Context(), executable(t), args...)
 	p.cmd.Dir, p.cmd.Env = dir, environment(t.TempDir(), p.temp)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
@@ -146,8 +146,8 @@ func eventually(t *testing.T, what string, done func() (done bool, seen any)) {
 	}
 }
 
-// output is what a program has written so far.
-type output struct {
+// captured is what a program has written so far.
+type captured struct {
 	ended <-chan struct{} // no more will come
 
 	mu    sync.Mutex
@@ -155,12 +155,12 @@ type output struct {
 	grown chan struct{} // closed at the next write
 }
 
-func newOutput(ended <-chan struct{}) *output {
-	return &output{ended: ended, grown: make(chan struct{})}
+func newCaptured(ended <-chan struct{}) *captured {
+	return &captured{ended: ended, grown: make(chan struct{})}
 }
 
 // Write implements io.Writer.
-func (o *output) Write(data []byte) (int, error) {
+func (o *captured) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	close(o.grown)
@@ -169,19 +169,19 @@ func (o *output) Write(data []byte) (int, error) {
 }
 
 // String implements fmt.Stringer.
-func (o *output) String() string {
+func (o *captured) String() string {
 	text, _ := o.now()
 	return text
 }
 
-func (o *output) now() (text string, grown <-chan struct{}) {
+func (o *captured) now() (text string, grown <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String(), o.grown
 }
 
 // await waits until a condition holds for what was written.
-func (o *output) await(t *testing.T, what string, holds func(text string) bool) {
+func (o *captured) await(t *testing.T, what string, holds func(text string) bool) {
 	t.Helper()
 	limit := time.After(deadline)
 	for {
@@ -203,7 +203,7 @@ func (o *output) await(t *testing.T, what string, holds func(text string) bool) 
 }
 
 // awaitText waits until a text was written.
-func (o *output) awaitText(t *testing.T, text string) {
+func (o *captured) awaitText(t *testing.T, text string) {
 	t.Helper()
 	o.await(t, text, func(all string) bool { return strings.Contains(all, text) })
 }

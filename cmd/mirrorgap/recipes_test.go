@@ -77,10 +77,10 @@ func (c *cluster) try(t *testing.T, line string) (string, error) {
 }
 
 // follow runs a command line until the test ends.
-func (c *cluster) follow(t *testing.T, line string) *output {
+func (c *cluster) follow(t *testing.T, line string) *captured {
 	t.Helper()
 	ended := make(chan struct{})
-	out := newOutput(ended)
+	out := newCaptured(ended)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "exec "+line)
 	cmd.Env, cmd.Stdout, cmd.Stderr = c.environment, out, out
 	if err := cmd.Start(); err != nil {

@@ -35,9 +35,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			shown := newProgress(cmd.ErrOrStderr())
-			summary, err := runner.Run(cmd.Context(), e, runner.Options{Dir: folder(out, e), Progress: shown.show})
-			shown.done()
+			summary, err := makeRuns(cmd, e, folder(out, e))
 			if summary != nil {
 				if err := as.write(cmd.OutOrStdout(), summary, func(w io.Writer) error { return showRun(w, summary, folder(out, e)) }); err != nil {
 					return err
@@ -53,6 +51,13 @@ func runCommand() *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "", "results `folder`; it must be empty or not exist (default out/<experiment>-<time>)")
 	cmd.Flags().StringVar(&arm, "arm", "", "run only the arm of that `name`")
 	return cmd
+}
+
+// makeRuns makes the runs of an experiment and shows how far they are. When one fails, it returns the summary of those so far too, if there is any.
+func makeRuns(cmd *cobra.Command, e *experiments.Experiment, dir string) (*results.Summary, error) {
+	shown := newProgress(cmd.ErrOrStderr())
+	defer shown.done()
+	return runner.Run(cmd.Context(), e, runner.Options{Dir: dir, Progress: shown.show})
 }
 
 // showRun shows a person what the runs gave, and where the rest of it is.

@@ -25,7 +25,11 @@ func (v *Verdict) Table(w io.Writer, width int) error {
 	out.WriteString("\nassumptions\n")
 	for i := range v.Assumptions {
 		c := &v.Assumptions[i]
-		writeEntry(&out, c.word("holds", "DOES NOT HOLD"), c.Message, width)
+		text := c.Message
+		if c.Waived != "" {
+			text = c.Name + ": " + c.Waived
+		}
+		writeEntry(&out, c.word("holds", "DOES NOT HOLD"), text, width)
 	}
 	out.WriteString("\nthresholds\n")
 	for i := range v.Thresholds {
@@ -51,9 +55,9 @@ func (v *Verdict) Sentence() string {
 	case v.Outcome == Failed:
 		return text + fmt.Sprintf("%d of %s not met.", judged(Failed), thresholds)
 	case broken == 1:
-		return text + "an assumption does not hold, without which the thresholds are not judged."
+		return text + "an assumption does not hold, so that nothing is concluded."
 	case broken > 0:
-		return text + fmt.Sprintf("%d assumptions do not hold, without which the thresholds are not judged.", broken)
+		return text + fmt.Sprintf("%d assumptions do not hold, so that nothing is concluded.", broken)
 	case v.Outcome == Inconclusive:
 		return text + fmt.Sprintf("%d of %s cannot be judged.", judged(Inconclusive), thresholds)
 	case waived > 0:
@@ -102,6 +106,7 @@ func writeEntry(out *strings.Builder, word, text string, width int) {
 		indent = outcomeWidth + 2
 		word = "  " + word
 	}
+	text = strings.ReplaceAll(text, " %", noBreak+"%")
 	for line := range strings.SplitSeq(wordwrap.WrapString(text, uint(width-indent)), "\n") {
 		line = strings.ReplaceAll(line, noBreak, " ")
 		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-*s%s", indent, word, line), " "))

@@ -102,7 +102,11 @@ func (j *judge) threshold(i int, sound bool) (*Check, error) {
 	} else {
 		c.measured(sample)
 	}
-	if !sound && c.Outcome == Passed {
+	switch {
+	case c.Outcome == Passed && sound:
+		c.Rates = sample.rates()
+		c.Notes = append(c.Notes, ratesText(c.Rates)...)
+	case c.Outcome == Passed:
 		c.Outcome = Inconclusive
 		c.Notes = append(c.Notes, "met, but an assumption does not hold")
 	}
@@ -121,10 +125,6 @@ func (c *Check) measured(sample *sample) {
 		c.Got = "at least " + c.Got
 	}
 	c.Notes = sample.notes()
-	if c.Outcome == Passed {
-		c.Rates = sample.rates()
-		c.Notes = append(c.Notes, ratesText(c.Rates)...)
-	}
 }
 
 // sample is what a threshold's statistic is taken of.
@@ -150,7 +150,7 @@ func (j *judge) sample(t *Threshold) (*sample, error) {
 		}
 	}
 	if len(s.runs) == 0 && len(j.missing(t.Arm)) == 0 {
-		return nil, fmt.Errorf("%s matches none of the %s of arm %s", t.selection(), count(len(s.arm.Runs), "run"), t.Arm)
+		return nil, fmt.Errorf("%s matches no run of arm %s, which has %s", t.selection(), t.Arm, count(len(s.arm.Runs), "run"))
 	}
 	return s, nil
 }
@@ -238,12 +238,15 @@ func (s *sample) notes() []string {
 	return notes
 }
 
-// populations are of what a metric counts some.
-var populations = map[string]struct{ metric, name string }{
-	results.MetricNewNodesWithRejection:     {results.MetricNewNodes, "new nodes"},
-	results.MetricNeverSchedulable:          {results.MetricNewNodes, "new nodes"},
-	results.MetricHoldOutOfOrder:            {results.MetricNewNodes, "new nodes"},
-	results.MetricInitialNodesWithRejection: {results.MetricInitialNodes, "initial nodes"},
+// population is of what a metric counts some: the nodes that one metric counts, without those of another.
+type population struct{ name, metric, without string }
+
+var populations = map[string]population{
+	// A node that no pod could be bound to is no trial.
+	results.MetricNewNodesWithRejection:     {"schedulable new nodes", results.MetricNewNodes, results.MetricNeverSchedulable},
+	results.MetricNeverSchedulable:          {"new nodes", results.MetricNewNodes, ""},
+	results.MetricHoldOutOfOrder:            {"new nodes", results.MetricNewNodes, ""},
+	results.MetricInitialNodesWithRejection: {"initial nodes", results.MetricInitialNodes, ""},
 }
 
 // rates bound, where nothing was counted on any node, how often it may happen nevertheless.
@@ -259,11 +262,11 @@ func (s *sample) rates() []Rate {
 		if !ok {
 			return nil
 		}
-		of, observed = population.name, s.total(population.metric)
+		of, observed = population.name, s.total(population.metric)-s.total(population.without)
 	} else if metricOf(s.threshold.Metric).Unit != "pods" {
 		return nil
 	}
-	if observed == 0 {
+	if observed <= 0 {
 		return nil
 	}
 	return []Rate{{of, stats.Proportion(0, observed)}, {"runs", stats.Proportion(0, len(s.runs))}}

@@ -70,10 +70,10 @@ func (c *Check) Holds() bool { return c.Waived != "" || c.Outcome == Passed }
 // Judge holds the runs of a summary against a plan. Its error is a *results.InputError: the plan is wrong or has no threshold, or a threshold selects
 // none of the runs although all that were expected are there.
 func Judge(s *results.Summary, plan Plan) (*Verdict, error) {
-	plan = plan.withDefaults()
-	if err := plan.check(); err != nil {
+	if err := plan.Check(); err != nil {
 		return nil, err
 	}
+	plan = plan.withDefaults()
 	j := &judge{plan: &plan, summary: s}
 	v := &Verdict{Version: Version, Experiment: s.Experiment, Assumptions: j.assumptions()}
 	sound := !slices.ContainsFunc(v.Assumptions, func(c Check) bool { return !c.Holds() })
@@ -93,8 +93,10 @@ func Judge(s *results.Summary, plan Plan) (*Verdict, error) {
 	return v, nil
 }
 
-// check is an error with everything that is wrong with the plan.
-func (p *Plan) check() error {
+// Check tells whether runs can be judged by the plan, before they are made. Its error is a *results.InputError with everything that is wrong with it, or
+// says that it has no threshold.
+func (p Plan) Check() error {
+	p = p.withDefaults()
 	if len(p.Thresholds) == 0 {
 		return &results.InputError{Err: errors.New("the experiment has no thresholds to judge by: write some into spec.thresholds (docs/gate.md)")}
 	}

@@ -360,7 +360,7 @@ func TestWhenThatMatchesNothing(t *testing.T) {
 	th := noRejection()
 	th.When = map[string]string{"kubernetes": "v1.36.*"}
 	_, err := Judge(race(), plan(th))
-	if !errors.As(err, new(*results.InputError)) || !strings.Contains(err.Error(), "spec.thresholds[0].when: kubernetes=v1.36.* matches none of the 3 runs of arm gated") {
+	if !errors.As(err, new(*results.InputError)) || !strings.Contains(err.Error(), "spec.thresholds[0].when: kubernetes=v1.36.* matches no run of arm gated, which has 3 runs") {
 		t.Errorf("got %v", err)
 	}
 	th.When = map[string]string{"seed": "3"}
@@ -398,7 +398,7 @@ func TestJudgeRefuses(t *testing.T) {
 // TestZeroOfN: what none of n says is a bound, of the number of nodes and of that of runs.
 func TestZeroOfN(t *testing.T) {
 	c := mustJudge(t, race(), plan(noRejection())).Thresholds[0]
-	want := "0 of 51 new nodes: at most 5.7 %, 0 of 3 runs: at most 63 %, at 95 % confidence if they are independent"
+	want := "0 of 51 schedulable new nodes: at most 5.7 %, 0 of 3 runs: at most 63 %, at 95 % confidence if they are independent"
 	if !slices.Contains(c.Notes, want) {
 		t.Errorf("notes %q, want %q", c.Notes, want)
 	}
@@ -406,6 +406,10 @@ func TestZeroOfN(t *testing.T) {
 		t.Errorf("rates %+v", c.Rates)
 	}
 	s := race()
+	set(s, gated, results.MetricNeverSchedulable, "", at(0, 17, 17)...)
+	if c := mustJudge(t, s, plan(noRejection())).Thresholds[0]; c.Rates[0].N != 17 {
+		t.Errorf("nodes that no pod could be bound to are counted: %q", c.Notes)
+	}
 	set(s, gated, results.MetricNewNodesWithRejection, "", at(0, 1, 0)...)
 	if c := mustJudge(t, s, plan(threshold("gated", results.MetricNewNodesWithRejection, Max, LessOrEqual, 1))).Thresholds[0]; len(c.Rates) > 0 {
 		t.Errorf("1 of n is said to be none: %q", c.Notes)
