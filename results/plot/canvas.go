@@ -17,9 +17,9 @@ import (
 )
 
 // canvas is a vg.Canvas that writes SVG with hues as CSS variables. gonum's own, vgsvg, writes fixed colours and fonts, and an element with all of its
-// style for each line: five times as much. Successive paths of one style become one element here.
+// style for each line: three times as much for a timeline. Successive paths of one style become one element here.
 type canvas struct {
-	// Canvas is nil: transforms and images are not drawn. A call to them would be a fault of this package.
+	// Canvas is nil: plots of this package draw paths, and text through lettering. They need no transforms and no images.
 	vg.Canvas
 	body   bytes.Buffer
 	height vg.Length
@@ -43,12 +43,6 @@ func (c *canvas) SetLineWidth(width vg.Length) { c.width = width }
 
 // SetLineDash implements vg.Canvas.
 func (c *canvas) SetLineDash(dashes []vg.Length, _ vg.Length) { c.dashes = dashes }
-
-// Push and Pop implement vg.Canvas. All that draws here sets its style first.
-func (c *canvas) Push() {}
-
-// Pop implements vg.Canvas.
-func (c *canvas) Pop() {}
 
 // Stroke implements vg.Canvas.
 func (c *canvas) Stroke(path vg.Path) {
@@ -111,11 +105,6 @@ func (c *canvas) open(style, start, end string) {
 func (c *canvas) close() {
 	c.body.WriteString(c.end)
 	c.style, c.end = "", ""
-}
-
-// FillString implements vg.Canvas.
-func (c *canvas) FillString(face font.Face, at vg.Point, s string) {
-	c.text(text.Style{Color: c.paint, Font: face.Font}, at, s)
 }
 
 // text writes a line of text with its baseline at a point, which is its left end, middle or right end.
