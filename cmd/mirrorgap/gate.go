@@ -19,14 +19,14 @@ import (
 	"github.com/mirrorgap/mirrorgap/results/verdict"
 )
 
-// gate is the command line of mirrorgap gate.
-type gate struct {
+// gateOptions are the flags of mirrorgap gate.
+type gateOptions struct {
 	out, thresholds, junit string
 	as                     *output
 }
 
 func gateCommand() *cobra.Command {
-	var g gate
+	var g gateOptions
 	cmd := &cobra.Command{
 		Use:   "gate [NAME|FILE|DIR]",
 		Short: "Make the runs of an experiment, or take those of a results folder, and judge them by thresholds",
@@ -54,7 +54,7 @@ Exit codes: 0 every threshold is met, 1 one is not, 2 bad input, 3 inconclusive,
 }
 
 // checkJUnit finds out before minutes of runs that the file of --junit cannot be written.
-func (g *gate) checkJUnit() error {
+func (g *gateOptions) checkJUnit() error {
 	if g.junit == "" {
 		return nil
 	}
@@ -71,7 +71,7 @@ func isFolder(argument string) bool {
 }
 
 // judgeFolder judges the runs of a results folder.
-func (g *gate) judgeFolder(cmd *cobra.Command, dir string) error {
+func (g *gateOptions) judgeFolder(cmd *cobra.Command, dir string) error {
 	if g.out != "" {
 		return usageError{errors.New("--out is for runs that are made; the verdict is written into the results folder that is judged")}
 	}
@@ -110,7 +110,7 @@ func recorded(dir, named string) (*experiments.Experiment, error) {
 }
 
 // runAndJudge makes the runs of an experiment and judges them, also when one failed or was interrupted: what there is of them is then inconclusive.
-func (g *gate) runAndJudge(cmd *cobra.Command, arguments []string) error {
+func (g *gateOptions) runAndJudge(cmd *cobra.Command, arguments []string) error {
 	e, err := load(arguments)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func planOf(e *experiments.Experiment) (verdict.Plan, error) {
 }
 
 // judge judges runs, shows the verdict and writes its files. It returns a verdictError unless all is well.
-func (g *gate) judge(cmd *cobra.Command, dir string, summary *results.Summary, plan verdict.Plan) error {
+func (g *gateOptions) judge(cmd *cobra.Command, dir string, summary *results.Summary, plan verdict.Plan) error {
 	v, err := verdict.Judge(summary, plan)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func showVerdict(w io.Writer, v *verdict.Verdict, dir string) error {
 	return err
 }
 
-func (g *gate) writeFiles(dir string, v *verdict.Verdict, summary *results.Summary) error {
+func (g *gateOptions) writeFiles(dir string, v *verdict.Verdict, summary *results.Summary) error {
 	err := results.ReplaceFile(filepath.Join(dir, verdict.File), func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
