@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -176,7 +177,7 @@ func TestGateJUnitElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(one) != string(other) {
+	if !bytes.Equal(one, other) {
 		t.Error("they differ")
 	}
 }

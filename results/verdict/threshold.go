@@ -180,11 +180,19 @@ func (s *sample) of(run int) []*results.Observation {
 	case f == nil:
 		return nil
 	case t.Over == OverNodes:
-		return f.Nodes[run]
+		return valuesOf(f.Nodes, run)
 	case t.Over == OverPods:
-		return f.Pods[run]
+		return valuesOf(f.Pods, run)
 	}
 	return f.Runs[run : run+1]
+}
+
+// valuesOf are the values of a run; none in a summary that was read from its JSON form, which does not have them.
+func valuesOf(runs [][]*results.Observation, run int) []*results.Observation {
+	if run >= len(runs) {
+		return nil
+	}
+	return runs[run]
 }
 
 // problem says why nothing can be said; empty if something can.

@@ -147,6 +147,24 @@ func TestNothingPassesByDefault(t *testing.T) {
 	}
 }
 
+// TestSummaryFromItsJSON: it does not have the values of nodes, and a threshold over these must not pass for that.
+func TestSummaryFromItsJSON(t *testing.T) {
+	data, err := json.Marshal(race())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s results.Summary
+	if err := json.Unmarshal(data, &s); err != nil {
+		t.Fatal(err)
+	}
+	holds := threshold("gated", results.MetricHold, Max, Less, 1000)
+	holds.Over = OverNodes
+	v := mustJudge(t, &s, plan(noRejection(), holds))
+	if v.Thresholds[0].Outcome != Passed || v.Thresholds[1].Outcome != Inconclusive {
+		t.Errorf("%v, %v", v.Thresholds[0].Outcome, v.Thresholds[1].Outcome)
+	}
+}
+
 // TestOutcomesAsText: every outcome survives the JSON form, and nothing else is one.
 func TestOutcomesAsText(t *testing.T) {
 	for _, o := range []Outcome{Inconclusive, Passed, Failed} {
