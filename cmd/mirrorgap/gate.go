@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +30,7 @@ func gateCommand() *cobra.Command {
 		Use:   "gate [NAME|FILE|DIR]",
 		Short: "Make the runs of an experiment, or take those of a results folder, and judge them by thresholds",
 		Long: `Make the runs of an experiment (NAME or FILE; default: ` + library.Default + `), or take those of a results folder (DIR), and judge them by the
-experiment's thresholds, once its assumptions hold. The verdict is printed, and written into the results folder as ` + verdict.File + ` and ` + verdict.JUnitFile + `.
+experiment's thresholds, once its assumptions hold. The verdict is printed, and written into the results folder as ` + verdict.File + ` and ` + verdict.JUnitFile + `, with the report.
 
 Exit codes: 0 every threshold is met, 1 one is not, 2 bad input, 3 inconclusive, 4 a run failed, 130 interrupted.`,
 		Args:   cobra.MaximumNArgs(1),
@@ -83,18 +82,7 @@ func (g *gateOptions) judgeFolder(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	folder, err := results.OpenFolder(dir)
-	if err != nil {
-		return err
-	}
-	summary, err := folder.Summary()
-	if err != nil {
-		return err
-	}
-	if g.thresholds == "" && summary.Experiment != e.Metadata.Name {
-		return usageError{fmt.Errorf("%s holds runs of experiment %s, and the file of %s: name one with --thresholds", dir, summary.Experiment, e.Metadata.Name)}
-	}
-	return g.judge(cmd, dir, summary, plan)
+	return g.judge(cmd, dir, plan)
 }
 
 // recorded is the experiment by whose thresholds a results folder is judged: the one that was run, or the one that is named.
@@ -130,7 +118,7 @@ func (g *gateOptions) runAndJudge(cmd *cobra.Command, arguments []string) error 
 	if summary == nil {
 		return failed
 	}
-	err = g.judge(cmd, dir, summary, plan)
+	err = g.judge(cmd, dir, plan)
 	if failed != nil {
 		return failed
 	}
@@ -146,17 +134,23 @@ func planOf(e *experiments.Experiment) (verdict.Plan, error) {
 	return plan, nil
 }
 
-// judge judges runs, shows the verdict and writes its files. It returns a verdictError unless all is well.
-func (g *gateOptions) judge(cmd *cobra.Command, dir string, summary *results.Summary, plan verdict.Plan) error {
-	v, err := verdict.Judge(summary, plan)
+// judge judges the runs of a results folder, writes their report with the verdict, and shows the verdict. It returns a verdictError unless all is well.
+func (g *gateOptions) judge(cmd *cobra.Command, dir string, plan verdict.Plan) error {
+	r, err := buildReport(dir, &plan)
 	if err != nil {
 		return err
 	}
+	v := r.Verdict
 	if err := g.as.write(cmd.OutOrStdout(), v, func(w io.Writer) error { return showVerdict(w, v, dir) }); err != nil {
 		return err
 	}
-	if err := g.writeFiles(dir, v, summary); err != nil {
+	if err := r.Write(dir); err != nil {
 		return err
+	}
+	if g.junit != "" {
+		if err := results.ReplaceFile(g.junit, func(w io.Writer) error { return verdict.WriteJUnit(w, v, r.Summary) }); err != nil {
+			return err
+		}
 	}
 	if v.Outcome != verdict.Passed {
 		return verdictError{v}
@@ -169,29 +163,7 @@ func showVerdict(w io.Writer, v *verdict.Verdict, dir string) error {
 	if err := v.Table(w, results.TableWidth); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nresults: %s\n", dir)
-	return err
-}
-
-func (g *gateOptions) writeFiles(dir string, v *verdict.Verdict, summary *results.Summary) error {
-	err := results.ReplaceFile(filepath.Join(dir, verdict.File), func(w io.Writer) error {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	})
-	if err != nil {
-		return err
-	}
-	paths := []string{filepath.Join(dir, verdict.JUnitFile)}
-	if g.junit != "" {
-		paths = append(paths, g.junit)
-	}
-	for _, path := range paths {
-		if err := results.ReplaceFile(path, func(w io.Writer) error { return verdict.WriteJUnit(w, v, summary) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return showFolder(w, dir)
 }
 
 // verdictError is a verdict that keeps a gate shut.

@@ -19,21 +19,15 @@ const (
 )
 
 // output is the value of the flag --output: how a command writes its result.
-type output struct {
-	format string
-	// others are formats that the command has besides these three.
-	others []string
-}
+type output struct{ format string }
 
-// addOutput gives a command the flag --output, with formats of its own besides table, json and yaml.
-func addOutput(cmd *cobra.Command, others ...string) *output {
-	o := &output{format: outputTable, others: others}
-	cmd.Flags().VarP(o, "output", "o", "`format` of the result: "+strings.Join(o.formats(), ", "))
+var formats = []string{outputTable, outputJSON, outputYAML}
+
+// addOutput gives a command the flag --output.
+func addOutput(cmd *cobra.Command) *output {
+	o := &output{format: outputTable}
+	cmd.Flags().VarP(o, "output", "o", "`format` of the result: "+strings.Join(formats, ", "))
 	return o
-}
-
-func (o *output) formats() []string {
-	return append([]string{outputTable, outputJSON, outputYAML}, o.others...)
 }
 
 // String implements pflag.Value.
@@ -44,8 +38,8 @@ func (o *output) Type() string { return "format" }
 
 // Set implements pflag.Value.
 func (o *output) Set(format string) error {
-	if !slices.Contains(o.formats(), format) {
-		return fmt.Errorf("is none of %s", strings.Join(o.formats(), ", "))
+	if !slices.Contains(formats, format) {
+		return fmt.Errorf("is none of %s", strings.Join(formats, ", "))
 	}
 	o.format = format
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/mirrorgap/mirrorgap/experiments/runner"
 	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/results/report"
+	"github.com/mirrorgap/mirrorgap/results/verdict"
 )
 
 func reportCommand() *cobra.Command {
@@ -25,14 +26,17 @@ func reportCommand() *cobra.Command {
 		Short: "Make the report of a results folder: " + report.HTMLFile + ", " + report.MarkdownFile + ", CSV, JSON",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, arguments []string) error {
-			if out == "" {
-				out = arguments[0]
-			}
-			r, err := buildReport(arguments[0])
+			r, err := buildReport(arguments[0], nil)
 			if err != nil {
 				return err
 			}
-			if err := writeReport(r, out); err != nil {
+			if out == "" {
+				out = arguments[0]
+			}
+			if err := os.MkdirAll(out, 0o755); err != nil {
+				return usageError{fmt.Errorf("make folder of the report: %w", err)}
+			}
+			if err := r.Write(out); err != nil {
 				return err
 			}
 			return as.write(cmd.OutOrStdout(), r.Summary, func(w io.Writer) error { return showRun(w, r.Summary, out) })
@@ -43,17 +47,31 @@ func reportCommand() *cobra.Command {
 	return cmd
 }
 
-// buildReport reads a results folder, with the experiment that is in it, if there is one.
-func buildReport(dir string) (*report.Report, error) {
+// buildReport reads a results folder, with the experiment that is in it, if there is one. A plan that is given is used instead of that experiment's.
+func buildReport(dir string, plan *verdict.Plan) (*report.Report, error) {
 	folder, err := results.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	source, err := sourceOf(folder.Path)
+	e, err := experimentOf(folder.Path)
 	if err != nil {
 		return nil, err
 	}
-	return report.Build(folder, source)
+	source, err := sourceOf(e)
+	if err != nil {
+		return nil, err
+	}
+	if plan != nil {
+		source.Plan = plan
+	}
+	r, err := report.Build(folder, source)
+	if err != nil {
+		return nil, err
+	}
+	if e != nil && r.Summary.Experiment != e.Metadata.Name {
+		return nil, usageError{fmt.Errorf("%s holds runs of experiment %s, but its %s is of %s", dir, r.Summary.Experiment, runner.ExperimentFile, e.Metadata.Name)}
+	}
+	return r, nil
 }
 
 // experimentOf is the experiment of a results folder; nil if it has none, as that of a recorded cluster.
@@ -65,11 +83,10 @@ func experimentOf(dir string) (*experiments.Experiment, error) {
 	return experiments.Load(path)
 }
 
-// sourceOf is what the experiment of a results folder says.
-func sourceOf(dir string) (report.Source, error) {
-	e, err := experimentOf(dir)
-	if err != nil || e == nil {
-		return report.Source{}, err
+// sourceOf is what an experiment says about its runs; nothing if there is none.
+func sourceOf(e *experiments.Experiment) (report.Source, error) {
+	if e == nil {
+		return report.Source{}, nil
 	}
 	text, err := e.YAML()
 	if err != nil {
@@ -77,18 +94,11 @@ func sourceOf(dir string) (report.Source, error) {
 	}
 	controlPlane, err := yaml.Marshal(e.Spec.ControlPlane)
 	if err != nil {
-		return report.Source{}, fmt.Errorf("write control plane of %s: %w", dir, err)
+		return report.Source{}, fmt.Errorf("write control plane of %s: %w", e.Metadata.Name, err)
 	}
 	source := report.Source{Experiment: string(text), Description: e.Spec.Description, ControlPlane: string(controlPlane)}
 	if len(e.Spec.Thresholds) > 0 {
 		source.Plan = new(e.Plan())
 	}
 	return source, nil
-}
-
-func writeReport(r *report.Report, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return &results.InputError{Err: fmt.Errorf("make folder of the report: %w", err)}
-	}
-	return r.Write(dir)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mirrorgap/mirrorgap/experiments/library"
 	"github.com/mirrorgap/mirrorgap/experiments/runner"
 	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/results/report"
 	"github.com/mirrorgap/mirrorgap/sim"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
 )
@@ -35,13 +36,19 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			summary, err := makeRuns(cmd, e, folder(out, e))
-			if summary != nil {
-				if err := as.write(cmd.OutOrStdout(), summary, func(w io.Writer) error { return showRun(w, summary, folder(out, e)) }); err != nil {
-					return err
-				}
+			dir := folder(out, e)
+			summary, failed := makeRuns(cmd, e, dir)
+			if summary == nil {
+				return failed
 			}
+			if err := as.write(cmd.OutOrStdout(), summary, func(w io.Writer) error { return showRun(w, summary, dir) }); err != nil {
+				return errors.Join(failed, err)
+			}
+			r, err := buildReport(dir, nil)
 			if err != nil {
+				return errors.Join(failed, err)
+			}
+			if err := errors.Join(failed, r.Write(dir)); err != nil {
 				return err
 			}
 			return settled(summary)
@@ -65,7 +72,12 @@ func showRun(w io.Writer, summary *results.Summary, dir string) error {
 	if err := results.Table(w, summary, results.TableWidth); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nresults: %s\n", dir)
+	return showFolder(w, dir)
+}
+
+// showFolder says where the rest is.
+func showFolder(w io.Writer, dir string) error {
+	_, err := fmt.Fprintf(w, "\nresults: %s\nreport:  %s\n", dir, filepath.Join(dir, report.HTMLFile))
 	return err
 }
 

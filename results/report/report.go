@@ -12,7 +12,7 @@ import (
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
-// The names of the files, besides those of package results.
+// The names of the files, besides those of packages results and verdict.
 const (
 	HTMLFile     = "report.html"
 	MarkdownFile = "report.md"
@@ -20,8 +20,6 @@ const (
 	SeriesFile   = "series.csv"
 	// BenchmarkFile is for benchstat.
 	BenchmarkFile = "benchmark.txt"
-	VerdictFile   = "verdict.json"
-	JUnitFile     = "junit.xml"
 )
 
 // Source is what a report says about its runs that their traces do not. All of it may be empty.
@@ -153,8 +151,8 @@ func (r *Report) Write(dir string) error {
 			name  string
 			write func(io.Writer) error
 		}{
-			{VerdictFile, func(w io.Writer) error { return results.WriteJSON(w, r.Verdict) }},
-			{JUnitFile, func(w io.Writer) error { return verdict.WriteJUnit(w, r.Verdict, r.Summary) }},
+			{verdict.File, func(w io.Writer) error { return results.WriteJSON(w, r.Verdict) }},
+			{verdict.JUnitFile, func(w io.Writer) error { return verdict.WriteJUnit(w, r.Verdict, r.Summary) }},
 		}...)
 	}
 	if err := results.WriteSummary(dir, r.Summary); err != nil {

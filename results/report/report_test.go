@@ -95,7 +95,7 @@ func TestWrite(t *testing.T) {
 	if err := r.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{MarkdownFile, FiguresFile, SeriesFile, VerdictFile, JUnitFile} {
+	for _, name := range []string{MarkdownFile, FiguresFile, SeriesFile, verdict.File, verdict.JUnitFile} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
