@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -217,15 +216,12 @@ func CompareUnpaired(a, b []float64) Comparison {
 	}
 	slices.Sort(differences)
 	c.Difference.Value = new(middle(differences))
-	test, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
-	switch {
-	case errors.Is(err, stats.ErrSamplesEqual):
+	if a[0] == b[len(b)-1] && b[0] == a[len(a)-1] {
 		c.Difference.Warnings = append(c.Difference.Warnings, warn(AllEqual, "no two values differ"))
 		return c
-	case err == nil:
-		c.P = new(test.P)
-		c.Effect = new(higher / float64(len(differences)))
 	}
+	c.P = mannWhitneyP(a, b)
+	c.Effect = new(higher / float64(len(differences)))
 	if cut := mannWhitneyCut(len(a), len(b)); cut >= 0 {
 		c.Difference.Interval = &Interval{differences[cut], differences[len(differences)-1-cut]}
 	} else {
@@ -233,6 +229,20 @@ func CompareUnpaired(a, b []float64) Comparison {
 			"samples of %d and %d can show no difference at 95 %%, however large: it takes 4 and 4, or 3 and 5", len(a), len(b)))
 	}
 	return c
+}
+
+// mannWhitneyP is the two-sided p-value: twice the probability of a U at least as low, or at least as high, whichever is smaller. go-moremath's own
+// takes the distribution of U for symmetric, which it is not where values are equal and one sample is larger: 9 against 1, 1 and 5 gave it p = 0.
+func mannWhitneyP(a, b []float64) *float64 {
+	low, err := stats.MannWhitneyUTest(a, b, stats.LocationLess)
+	if err != nil {
+		return nil
+	}
+	high, err := stats.MannWhitneyUTest(b, a, stats.LocationLess)
+	if err != nil {
+		return nil
+	}
+	return new(min(1, 2*min(low.P, high.P)))
 }
 
 // mannWhitneyCut is the number of differences outside of the interval at each end; −1 if even the whole range covers less than 95 %.

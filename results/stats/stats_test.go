@@ -1,7 +1,9 @@
 package stats
 
 import (
+	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -100,6 +102,57 @@ func TestMannWhitney(t *testing.T) {
 	if empty := CompareUnpaired(nil, []float64{1}); empty.P != nil || !warned(empty.Difference.Warnings, NoneComplete) {
 		t.Errorf("an empty sample cannot be compared, got %+v", empty)
 	}
+}
+
+// TestMannWhitneyWithTies: the p-value is that of all ways to choose one sample's values from both, also where values are equal.
+func TestMannWhitneyWithTies(t *testing.T) {
+	draws := stream("ties")
+	sample := func() []float64 {
+		values := make([]float64, 1+draws.IntN(6))
+		for i := range values {
+			values[i] = float64(draws.IntN(4))
+		}
+		return values
+	}
+	for range 300 {
+		a, b := sample(), sample()
+		if c := CompareUnpaired(a, b); c.P != nil {
+			near(t, fmt.Sprintf("p of %v and %v", a, b), *c.P, permutationP(a, b), 1e-9)
+		}
+	}
+}
+
+// permutationP counts in how many ways the sample's U is as extreme as that of a.
+func permutationP(a, b []float64) float64 {
+	all := slices.Concat(a, b)
+	statistic := func(chosen int) (u float64) {
+		for i, x := range all {
+			for j, y := range all {
+				switch inFirst, inSecond := chosen>>i&1 == 1, chosen>>j&1 == 0; {
+				case inFirst && inSecond && x > y:
+					u++
+				case inFirst && inSecond && x == y:
+					u += 0.5
+				}
+			}
+		}
+		return u
+	}
+	observed := statistic(1<<len(a) - 1)
+	low, high, ways := 0, 0, 0
+	for chosen := range 1 << len(all) {
+		if bits.OnesCount(uint(chosen)) != len(a) {
+			continue
+		}
+		ways++
+		if u := statistic(chosen); u <= observed {
+			low++
+		}
+		if u := statistic(chosen); u >= observed {
+			high++
+		}
+	}
+	return min(1, 2*float64(min(low, high))/float64(ways))
 }
 
 // TestKaplanMeier: remission times of leukaemia patients under 6-mercaptopurine, in weeks (Freireich et al., Blood 1963), with the estimates and standard
