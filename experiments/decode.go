@@ -22,8 +22,10 @@ type decoder struct {
 	files    fs.FS
 	file     string // the experiment file
 	problems []Problem
-	// origins are the files that were put in the place of a field, by their root nodes.
+	// origins are the files of nodes that are not of the file around them, such as the root nodes of files that were put in the place of a field.
 	origins map[*yaml.Node]string
+	// folders are what files name files relative to, where that is not d.files.
+	folders map[string]fs.FS
 	// positions are where each field stands, by its path.
 	positions map[string]position
 }
@@ -34,20 +36,36 @@ type position struct {
 }
 
 func newDecoder(file string, files fs.FS) *decoder {
-	return &decoder{files: files, file: file, origins: map[*yaml.Node]string{}, positions: map[string]position{}}
+	return &decoder{file: file, files: files, origins: map[*yaml.Node]string{}, folders: map[string]fs.FS{}, positions: map[string]position{}}
 }
 
-// display is how errors name a file that the experiment file names.
-func (d *decoder) display(name string) string {
+// fileOf is the file that a node is of; file is that of the node around it.
+func (d *decoder) fileOf(file string, n *yaml.Node) string {
+	if origin, ok := d.origins[n]; ok {
+		return origin
+	}
+	return file
+}
+
+// filesOf are what a file names files relative to.
+func (d *decoder) filesOf(file string) fs.FS {
+	if files, ok := d.folders[file]; ok {
+		return files
+	}
+	return d.files
+}
+
+// display is how errors name a file that another file names.
+func display(file, name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
-	return filepath.Join(filepath.Dir(d.file), name)
+	return filepath.Join(filepath.Dir(file), name)
 }
 
 // report adds a problem of a node in a file.
 func (d *decoder) report(file string, n *yaml.Node, path *field.Path, format string, args ...any) {
-	d.problems = append(d.problems, Problem{File: file, Line: n.Line, Field: pathString(path), Message: fmt.Sprintf(format, args...)})
+	d.problems = append(d.problems, Problem{File: d.fileOf(file, n), Line: n.Line, Field: pathString(path), Message: fmt.Sprintf(format, args...)})
 }
 
 // pathString is empty for the root, where field.Path has no string of its own.
@@ -61,9 +79,7 @@ func pathString(path *field.Path) string {
 // decode decodes a node of a file into v, which must be settable.
 func (d *decoder) decode(file string, n *yaml.Node, v reflect.Value, path *field.Path) {
 	n = resolve(n)
-	if origin, ok := d.origins[n]; ok {
-		file = origin
-	}
+	file = d.fileOf(file, n)
 	d.positions[pathString(path)] = position{file, n.Line}
 	if isNull(n) {
 		return

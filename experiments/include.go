@@ -37,6 +37,8 @@ func (d *decoder) include(file string, n *yaml.Node, t reflect.Type, path *field
 		d.includeManifest(file, n, path, "configFile", "config")
 	case reflect.TypeFor[random.EmpiricalDelay]():
 		d.includeCSV(file, n, path)
+	case reflect.TypeFor[[]Value]():
+		d.labelValues(file, n, path)
 	}
 }
 
@@ -65,7 +67,8 @@ func (d *decoder) folderEntries(file string, item, folder *yaml.Node, path *fiel
 			return nil
 		}
 	}
-	names, err := manifestFiles(d.files, folder.Value)
+	origin := d.fileOf(file, folder)
+	names, err := manifestFiles(d.filesOf(origin), folder.Value)
 	if err != nil {
 		d.report(file, folder, path.Child("folder"), "%v", err)
 	}
@@ -73,6 +76,7 @@ func (d *decoder) folderEntries(file string, item, folder *yaml.Node, path *fiel
 	for i, name := range names {
 		entry := without(item, "folder")
 		set(entry, "file", name, folder.Line)
+		d.origins[get(entry, "file")] = origin
 		entries[i] = entry
 	}
 	return entries
@@ -122,7 +126,6 @@ func (d *decoder) includeManifest(file string, n *yaml.Node, path *field.Path, f
 	if data == nil {
 		return
 	}
-	name = d.display(name)
 	content, problem := parseYAML(name, data)
 	if problem != nil {
 		problem.Field = path.Child(to).String()
@@ -140,7 +143,7 @@ func (d *decoder) includeText(file string, n *yaml.Node, path *field.Path) {
 		return
 	}
 	content := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle, Value: strings.ToValidUTF8(string(data), "\uFFFD"), Line: 1}
-	d.origins[content] = d.display(name)
+	d.origins[content] = name
 	replace(n, "file", "manifest", content)
 }
 
@@ -155,7 +158,6 @@ func (d *decoder) includeCSV(file string, n *yaml.Node, path *field.Path) {
 	if column != nil {
 		header = column.Value
 	}
-	name = d.display(name)
 	values, errs := random.ParseCSV(data, header)
 	for _, err := range errs {
 		d.problems = append(d.problems, Problem{File: name, Line: err.Line, Field: path.String(), Message: err.Err.Error()})
@@ -169,7 +171,7 @@ func (d *decoder) includeCSV(file string, n *yaml.Node, path *field.Path) {
 	remove(n, "column")
 }
 
-// read reads the file that a field names, if it does. Without data there is nothing to put in its place.
+// read reads the file that a field names, if it does, and returns what errors call it. Without data there is nothing to put in its place.
 func (d *decoder) read(file string, n *yaml.Node, path *field.Path, from, to string) (name string, data []byte) {
 	node := get(n, from)
 	if node == nil || node.Kind != yaml.ScalarNode || isNull(node) {
@@ -179,12 +181,13 @@ func (d *decoder) read(file string, n *yaml.Node, path *field.Path, from, to str
 		d.report(file, other, path.Child(to), "contradicts %s: set only one of them", from)
 		return "", nil
 	}
-	data, err := readFile(d.files, node.Value)
+	origin := d.fileOf(file, node)
+	data, err := readFile(d.filesOf(origin), node.Value)
 	if err != nil {
 		d.report(file, node, path.Child(from), "%v", err)
 		return "", nil
 	}
-	return node.Value, data
+	return display(origin, node.Value), data
 }
 
 // readFile reads a regular file of at most maxFileSize.

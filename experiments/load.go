@@ -1,12 +1,14 @@
 package experiments
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -45,19 +47,45 @@ func Parse(name string, data []byte, files fs.FS) (*Experiment, error) {
 	if problem != nil {
 		return nil, badInput(name, []Problem{*problem})
 	}
-	if apiVersion, kind := scalar(root, "apiVersion"), scalar(root, "kind"); apiVersion != APIVersion || kind != Kind {
-		return nil, badInput(name, []Problem{{File: name, Line: root.Line,
-			Message: "is not an experiment: it must begin with apiVersion: " + APIVersion + " and kind: " + Kind}})
+	if problem := checkHead(name, root, Kind); problem != nil {
+		return nil, badInput(name, []Problem{*problem})
 	}
 	d := newDecoder(name, files)
-	var e Experiment
-	d.decode(name, root, reflect.ValueOf(&e).Elem(), nil)
-	e.setDefaults()
-	d.addErrors(e.validate())
+	e := d.experiment(root)
 	if len(d.problems) > 0 {
 		return nil, badInput(name, d.problems)
 	}
-	return &e, nil
+	return e, nil
+}
+
+// kinds are the kinds of files, as errors speak of them, and what runs them.
+var kinds = map[string]struct{ article, command string }{
+	Kind:      {"an experiment", "mirrorgap run"},
+	SweepKind: {"a sweep", "mirrorgap sweep"},
+}
+
+// checkHead says what is wrong with the head of a file that is to be of that kind; nil if nothing is.
+func checkHead(name string, root *yaml.Node, kind string) *Problem {
+	apiVersion, given := scalar(root, "apiVersion"), scalar(root, "kind")
+	if apiVersion == APIVersion && given == kind {
+		return nil
+	}
+	p := &Problem{File: name, Line: root.Line}
+	if other, known := kinds[given]; known && given != kind && apiVersion == APIVersion {
+		p.Message = fmt.Sprintf("is %s, not %s: %s takes it", other.article, kinds[kind].article, other.command)
+	} else {
+		p.Message = fmt.Sprintf("is not %s: it must begin with apiVersion: %s and kind: %s", kinds[kind].article, APIVersion, kind)
+	}
+	return p
+}
+
+// experiment makes an experiment of the root node of a file; what is wrong with it is added to the problems.
+func (d *decoder) experiment(root *yaml.Node) *Experiment {
+	var e Experiment
+	d.decode(d.file, root, reflect.ValueOf(&e).Elem(), nil)
+	e.setDefaults()
+	d.addErrors(e.validate())
+	return &e
 }
 
 // noFiles has no files.

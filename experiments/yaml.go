@@ -221,20 +221,29 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 // YAML writes the experiment, such that loading it gives the same experiment.
 func (e *Experiment) YAML() ([]byte, error) {
-	data, err := json.Marshal(e)
+	data, err := toYAML(e)
 	if err != nil {
 		return nil, fmt.Errorf("write experiment %s: %w", e.Metadata.Name, err)
 	}
+	return data, nil
+}
+
+// toYAML writes a value by its json names.
+func toYAML(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
 	var doc yaml.Node // JSON is YAML; this way fields keep their order
 	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, fmt.Errorf("write experiment %s: %w", e.Metadata.Name, err)
+		return nil, err
 	}
 	toBlockStyle(&doc)
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(&doc); err != nil {
-		return nil, fmt.Errorf("write experiment %s: %w", e.Metadata.Name, err)
+		return nil, err
 	}
 	return out.Bytes(), nil
 }

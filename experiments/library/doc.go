@@ -4,4 +4,10 @@
 //   - several-static-pods, node-lifecycle and invalid-static-pod show what else opens the gap, or keeps the gate shut.
 //   - pinned is a negative control, in which the gate must not help.
 //   - scale-100, scale-1000 and scale-1000-default measure the simulator and the control plane, not the race.
+//
+// Sweeps are experiments with parameters that are varied; all are based on quick.
+//
+//   - mirror-delay-nodes, arrival-spread and kubelet-version: what the race costs, by what opens the gap.
+//   - static-pod-size: first-wave rejections beside the closed form.
+//   - checker-controller and register-with-taint: what the parts of the readiness gate cost, and whether one can be left out.
 package library

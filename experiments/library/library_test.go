@@ -3,6 +3,7 @@ package library
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/mirrorgap/mirrorgap/experiments"
@@ -52,5 +53,33 @@ func TestDefaultIsThePublishedRecipe(t *testing.T) {
 	}
 	if arms := e.Spec.Arms; len(arms) != 2 || arms[0].Gate || !arms[1].Gate {
 		t.Errorf("arms are %+v, want ungated and gated", arms)
+	}
+}
+
+func TestEverySweepLoads(t *testing.T) {
+	names := Sweeps()
+	if len(names) < 6 {
+		t.Errorf("the sweeps are %v", names)
+	}
+	for _, name := range names {
+		s, err := Sweep(name)
+		if err != nil {
+			t.Errorf("%s:\n%v", name, err)
+			continue
+		}
+		if s.Metadata.Name != name || slices.Contains(List(), name) {
+			t.Errorf("%s.yaml is called %s inside; experiments are %v", name, s.Metadata.Name, List())
+		}
+		if !strings.Contains(s.Spec.Description, "minutes") {
+			t.Errorf("%s does not say how long it takes: %q", name, s.Spec.Description)
+		}
+	}
+}
+
+func TestUnknownSweep(t *testing.T) {
+	_, err := Sweep("../quick")
+	var bad *experiments.BadInput
+	if !errors.As(err, &bad) {
+		t.Fatalf("got %v, want a BadInput", err)
 	}
 }
