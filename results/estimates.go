@@ -173,7 +173,7 @@ func (s *Summary) warn() {
 			if first == nil {
 				first = run
 			}
-			differ = differ || !run.sameConditions(first)
+			differ = differ || !run.SameConditions(first)
 		}
 	}
 	if differ {

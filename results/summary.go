@@ -140,8 +140,8 @@ func (r *Run) info() RunInfo {
 	}
 }
 
-// sameConditions tells whether two runs can be compared as far as what they were made with is concerned.
-func (r *RunInfo) sameConditions(other *RunInfo) bool {
+// SameConditions tells whether two runs can be compared as far as what they were made with is concerned.
+func (r *RunInfo) SameConditions(other *RunInfo) bool {
 	return r.Engine == other.Engine && maps.Equal(r.Versions, other.Versions) && r.Machine == other.Machine
 }
 
