@@ -1,12 +1,10 @@
 package results
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,16 +32,21 @@ func Analyze(reader *trace.Reader) (*Run, error) {
 
 // ledger keeps the state of the cluster while a trace is read, and the history that conclusions need at the end.
 type ledger struct {
-	run      *Run
-	now      moment
-	machines map[string]*machine
-	pods     map[string]*podRecord
-	order    []*podRecord
-	// controllers are by name; alive counts their pods that are there and have not ended.
-	controllers map[string]*Controller
-	alive       map[*Controller]int
-	// requests are those of the last pod of each controller, so that equal ones are kept once.
+	run         *Run
+	now         moment
+	machines    map[string]*machine
+	pods        map[string]*podRecord
+	order       []*podRecord
+	controllers map[string]*controllerRecord
+	// names are strings that many pods have, requests those of the last pod of each owner, so that equal ones are kept once.
+	names    map[string]string
 	requests map[string]trace.Resources
+}
+
+// controllerRecord is a Controller with the number of its pods that are there and have not ended.
+type controllerRecord struct {
+	*Controller
+	alive int
 }
 
 // nodeRecord is a Node with what is needed until the end of the trace.
@@ -59,44 +62,34 @@ type nodeRecord struct {
 	wave                      wave
 }
 
-// podRecord is a Pod with what is needed until the end of the trace.
+// podRecord is a Pod with what is needed until the end of the trace. A storm has millions of them: it is kept small.
 type podRecord struct {
 	*Pod
 	machine *machine
-	boundAt moment
-	// counted: its requests are in machine.visible.
-	counted       bool
-	unschedulable bool
-	// existing: it was there when recording began.
-	existing bool
+	// boundSeq is the place in the trace of the instant Bound.
+	boundSeq int
 	mirror   *mirrorPod
 	// controller is what created it, as long as it counts as one of its pods; nil for a bare pod.
-	controller *Controller
+	controller *controllerRecord
 	// wave is the first wave of its node, if it belongs to that.
 	wave *wave
-	// overcommitted lists the resources of which the node had too little for it in the scheduler's own view when it was bound.
-	overcommitted []string
-	// byKubelet and byAPI are the witnesses of its rejection.
-	byKubelet, byAPI *evidence
+	// evidence is nil if it was not rejected.
+	evidence *evidence
+	// counted: its requests are in machine.visible.
+	counted, unschedulable bool
 }
 
-// evidence is that of the best witness; nil if the pod was not rejected.
-func (p *podRecord) evidence() *evidence {
-	if p.byKubelet != nil {
-		return p.byKubelet
-	}
-	return p.byAPI
-}
+// boundAt is when it was bound, which it must have been.
+func (p *podRecord) boundAt() moment { return moment{*p.Bound, p.boundSeq} }
 
 func newLedger(header trace.Header) *ledger {
 	return &ledger{
-		run:      &Run{Header: header, Phases: map[string]time.Duration{}},
-		machines: map[string]*machine{},
-		pods:     map[string]*podRecord{},
-		requests: map[string]trace.Resources{},
-
-		controllers: map[string]*Controller{},
-		alive:       map[*Controller]int{},
+		run:         &Run{Header: header, Phases: map[string]time.Duration{}},
+		machines:    map[string]*machine{},
+		pods:        map[string]*podRecord{},
+		controllers: map[string]*controllerRecord{},
+		names:       map[string]string{},
+		requests:    map[string]trace.Resources{},
 	}
 }
 
@@ -130,6 +123,15 @@ func (l *ledger) machine(name string) *machine {
 		l.machines[name] = m
 	}
 	return m
+}
+
+// shared returns an equal string that is kept once.
+func (l *ledger) shared(name string) string {
+	kept, ok := l.names[name]
+	if !ok {
+		l.names[name], kept = name, name
+	}
+	return kept
 }
 
 // instant is the current time, to be kept.
@@ -281,9 +283,7 @@ func (l *ledger) rejectedInAPI(p *podRecord, e trace.Event) {
 	if p.mirror != nil && l.pods[p.mirror.hash] != nil {
 		p = l.pods[p.mirror.hash]
 	}
-	if p.byAPI == nil {
-		p.byAPI = newEvidence(e, l.now)
-	}
+	l.witness(p, e, false)
 }
 
 func (l *ledger) create(p *podRecord, e trace.Event) {
@@ -292,19 +292,19 @@ func (l *ledger) create(p *podRecord, e trace.Event) {
 		info = &trace.PodInfo{}
 	}
 	p.Created = l.instant()
-	p.existing = info.Existing
-	p.Owner, p.Workload, p.Pinned, p.Role = info.Owner, info.Workload, info.Pinned, roleOf(info)
-	p.Requests = l.shared(p, info.Requests)
+	p.Owner, p.Workload, p.Role = l.shared(info.Owner), l.shared(info.Workload), roleOf(info)
+	p.Pinned, p.Existing = info.Pinned, info.Existing
+	p.Requests = l.sharedRequests(p, info.Requests)
 	l.gain(p)
 	if info.Mirror {
-		p.mirror = &mirrorPod{hash: info.MirrorHash, ownerUID: info.OwnerUID, requests: info.Requests, from: l.mirrorFrom(p), to: endOfTrace}
+		p.mirror = &mirrorPod{hash: info.MirrorHash, ownerUID: info.OwnerUID, requests: p.Requests, from: l.mirrorFrom(p), to: endOfTrace}
 	}
 	if p.machine == nil {
 		return
 	}
 	l.count(p)
 	if info.Mirror {
-		p.machine.mirrors[e.Pod] = append(p.machine.mirrors[e.Pod], p.mirror)
+		p.machine.addMirror(e.Pod, p.mirror)
 	}
 }
 
@@ -313,31 +313,36 @@ func (l *ledger) gain(p *podRecord) {
 	if p.Role != RoleWorkload || p.Owner == "" || p.controller != nil {
 		return
 	}
-	namespace, _, _ := strings.Cut(p.Name, "/")
-	name := namespace + "/" + p.Owner
+	name := p.family()
 	c, ok := l.controllers[name]
 	if !ok {
-		c = &Controller{Name: name}
+		c = &controllerRecord{Controller: &Controller{Name: name}}
 		l.controllers[name] = c
-		l.run.Controllers = append(l.run.Controllers, c)
+		l.run.Controllers = append(l.run.Controllers, c.Controller)
 	}
 	p.controller = c
 	c.Created++
-	l.alive[c]++
-	c.Wanted = max(c.Wanted, l.alive[c])
+	c.alive++
+	c.Wanted = max(c.Wanted, c.alive)
+}
+
+// family is the name of its controller: namespace/Kind/name.
+func (p *Pod) family() string {
+	namespace, _, _ := strings.Cut(p.Name, "/")
+	return namespace + "/" + p.Owner
 }
 
 // lose notes that its controller has one pod less.
 func (l *ledger) lose(p *podRecord) {
 	if p.controller != nil {
-		l.alive[p.controller]--
+		p.controller.alive--
 		p.controller = nil
 	}
 }
 
 // mirrorFrom is when the pod, a mirror, came. One that was there when recording began came with its node, as far as the trace knows.
 func (l *ledger) mirrorFrom(p *podRecord) moment {
-	if p.existing && p.machine != nil && p.machine.current != nil {
+	if p.Existing && p.machine != nil && p.machine.current != nil {
 		return p.machine.current.registeredAt
 	}
 	return l.now
@@ -355,28 +360,27 @@ func roleOf(info *trace.PodInfo) Role {
 	return RoleWorkload
 }
 
-// shared returns the requests of a new pod, as the same map that its controller's last pod has if they are equal.
-func (l *ledger) shared(p *podRecord, requests trace.Resources) trace.Resources {
-	namespace, _, _ := strings.Cut(p.Name, "/")
-	key := namespace + "/" + p.Owner
-	if !maps.Equal(l.requests[key], requests) {
-		l.requests[key] = requests
+// sharedRequests returns the requests of a new pod, as the same map that its controller's last pod has if they are equal.
+func (l *ledger) sharedRequests(p *podRecord, requests trace.Resources) trace.Resources {
+	family := p.family()
+	if !maps.Equal(l.requests[family], requests) {
+		l.requests[family] = requests
 	}
-	return l.requests[key]
+	return l.requests[family]
 }
 
 func (l *ledger) bind(p *podRecord) {
 	if p.Bound != nil || p.machine == nil {
 		return
 	}
-	p.Bound, p.boundAt = l.instant(), l.now
+	p.Bound, p.boundSeq = l.instant(), l.now.seq
 	if node := p.machine.current; node != nil {
-		before := maps.Clone(p.machine.visible)
 		if p.Role == RoleWorkload {
 			node.wave.take(p, l.now, node.Allocatable)
 		}
-		before.add(p.Requests)
-		p.overcommitted = before.shortOf(node.Allocatable)
+		if short := p.machine.visible.shortOf(p.Requests, node.Allocatable); short != nil {
+			p.machine.overcommitted[p] = short
+		}
 	}
 	l.count(p)
 }
@@ -396,7 +400,7 @@ func (l *ledger) release(p *podRecord) {
 	}
 	p.counted = false
 	p.machine.visible.remove(p.Requests)
-	if p.mirror != nil {
+	if p.mirror != nil && p.mirror.to == endOfTrace {
 		p.mirror.to = l.now
 	}
 	if p.wave != nil {
@@ -416,20 +420,13 @@ func (l *ledger) enterKubelet(e trace.Event) {
 	m := l.machine(e.Node)
 	switch e.Kind {
 	case trace.KubeletStopped:
-		m.stopKubelet(l.now)
+		m.stopStatics(l.now, func(*staticPod) bool { return true })
 	case trace.StaticPodStarted:
 		m.startStatic(e, l.now)
 	case trace.StaticPodStopped:
-		m.stopStatic(e.Pod, l.now)
+		m.stopStatics(l.now, func(s *staticPod) bool { return s.pod == e.Pod })
 	case trace.PodRejected:
-		p := l.pod(e)
-		if p.byKubelet == nil {
-			p.byKubelet = newEvidence(e, l.now)
-			p.byKubelet.counted = m.running(l.now)
-			if e.Rejection != nil {
-				p.byKubelet.counted = m.counted(e.Rejection.Pods, l.now)
-			}
-		}
+		l.witness(l.pod(e), e, true)
 	}
 }
 
@@ -440,58 +437,37 @@ func (l *ledger) close() *Run {
 			m.inferStatics()
 		}
 	}
-	binds := l.closePods()
+	l.closePods()
 	for _, m := range l.machines {
-		for _, n := range m.nodes {
-			l.closeNode(m, n, binds[n])
-		}
+		l.closeNodes(m)
 	}
 	l.closeUsage()
 	return l.run
 }
 
-// closePods settles where each pod was, how it ended and why it was rejected, and returns the binds of workload pods by node, in order.
-func (l *ledger) closePods() map[*nodeRecord][]time.Duration {
-	binds := map[*nodeRecord][]time.Duration{}
-	for _, p := range l.order {
-		l.run.Pods = append(l.run.Pods, p.Pod)
+// closePods settles where each pod was, how it ended and why it was rejected, and what that says about its node.
+func (l *ledger) closePods() {
+	l.run.Pods = make([]*Pod, len(l.order))
+	l.pods = nil // as evidence below: of millions of pods, a good part of the memory
+	for i, p := range l.order {
+		l.run.Pods[i] = p.Pod
 		p.State = p.lastState()
 		node := p.placed()
-		if p.evidence() != nil {
-			p.Rejection = p.rejection()
+		if p.Rejection != nil {
+			p.Rejection.Cause, p.Rejection.FirstWave = p.cause(), p.wave != nil
+			p.evidence = nil
 		}
-		p.Start = l.start(p)
 		if node == nil {
 			continue
 		}
 		if p.Rejection != nil {
 			node.Rejected++
 		}
-		if p.Role != RoleWorkload {
-			continue
-		}
-		node.Bound++
-		if p.Bound != nil {
-			binds[node] = append(binds[node], *p.Bound)
+		if p.Role == RoleWorkload {
+			node.Bound++
+			node.use(p.Bound)
 		}
 	}
-	for _, times := range binds {
-		slices.SortFunc(times, cmp.Compare[time.Duration])
-	}
-	return binds
-}
-
-// start is how long the pod took to run.
-func (l *ledger) start(p *podRecord) *Span {
-	switch {
-	case p.Created == nil || p.existing:
-		return nil
-	case p.Running != nil:
-		return &Span{Duration: *p.Running - *p.Created}
-	case p.Rejection != nil || p.State == StateFailed || p.State == StateSucceeded || p.State == StateDeleted:
-		return nil
-	}
-	return &Span{Duration: l.run.Wall - *p.Created, Censored: true}
 }
 
 // placed sets the pod's node and returns it; nil if it has none.
@@ -500,9 +476,9 @@ func (p *podRecord) placed() *nodeRecord {
 		return nil
 	}
 	p.Node = p.machine.name
-	seq := p.boundAt.seq
-	if p.Bound == nil && p.evidence() != nil {
-		seq = p.evidence().at.seq
+	seq := p.boundSeq
+	if p.Bound == nil && p.evidence != nil {
+		seq = p.evidence.seq
 	}
 	node := p.machine.nodeAt(seq)
 	if node != nil {
@@ -521,12 +497,4 @@ func (p *podRecord) lastState() State {
 		return StateUnschedulable
 	}
 	return StatePending
-}
-
-func (p *podRecord) rejection() *Rejection {
-	found := p.evidence()
-	return &Rejection{
-		At: found.at.at, Reason: found.reason, Cause: p.cause(), FirstWave: p.wave != nil,
-		SeenByKubelet: p.byKubelet != nil, SeenByAPI: p.byAPI != nil,
-	}
 }

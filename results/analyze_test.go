@@ -117,6 +117,7 @@ func TestGated(t *testing.T) {
 		Total: Span{Duration: s(12.5)}, BeyondReady: &Span{Duration: s(11.5)},
 		Mirrors: &Span{Duration: s(10)}, Checker: &Span{Duration: s(2)}, Controller: &Span{Duration: s(0.5)},
 		Scheduler: &Span{}, OutOfOrder: true,
+		Idle: new(11.5*3700 - 0.1*3000), // the last tenth of a second its pods were bound, as the pod watch has it
 	}
 	if diff := cmp.Diff(want, n1.Hold); diff != "" {
 		t.Errorf("hold of n1 (-want +got):\n%s", diff)
@@ -124,6 +125,7 @@ func TestGated(t *testing.T) {
 	want = &Hold{
 		Total: Span{Duration: s(8)}, BeyondReady: &Span{Duration: s(7)},
 		Mirrors: &Span{Duration: s(7)}, Checker: &Span{}, Controller: &Span{Duration: s(1)}, OutOfOrder: true,
+		Idle: new(7 * 3700.0),
 	}
 	if diff := cmp.Diff(want, n2.Hold); diff != "" {
 		t.Errorf("hold of n2 (-want +got):\n%s", diff)

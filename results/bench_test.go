@@ -6,12 +6,87 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"runtime/debug"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
+
+// pen writes events, a millisecond apart, and keeps the first error.
+type pen struct {
+	enc *json.Encoder
+	now time.Duration
+	err error
+}
+
+// newPen writes the header of a trace and the start of its scale-up.
+func newPen(w io.Writer) *pen {
+	p := &pen{enc: json.NewEncoder(w)}
+	p.err = p.enc.Encode(trace.Header{Schema: trace.Schema, Experiment: "scale", Arm: "ungated", Start: time.Unix(0, 0).UTC()})
+	p.put(trace.SourceRun, trace.Event{Kind: trace.Phase, Message: trace.PhaseScaleUp})
+	return p
+}
+
+func (p *pen) put(source string, e trace.Event) {
+	p.now += time.Millisecond
+	e.T, e.Source = p.now, source
+	if p.err == nil {
+		p.err = p.enc.Encode(e)
+	}
+}
+
+// node registers a node with a static pod that has no mirror.
+func (p *pen) node(name string, cpu int64) {
+	p.put(trace.SourceKubelet, trace.Event{Kind: trace.StaticPodStarted, Node: name, Pod: "kube-system/proxy-" + name, UID: name + "-hash", Requests: proxy})
+	p.put(trace.SourceAPI, trace.Event{Kind: trace.NodeRegistered, Node: name, NodeUID: name + "-uid", Taints: []trace.Taint{notReady},
+		NodeInfo: &trace.NodeInfo{Allocatable: trace.Resources{"cpu": cpu, "memory": 1 << 40, "pods": 110}}})
+	p.put(trace.SourceAPI, trace.Event{Kind: trace.NodeTaints, Node: name, NodeUID: name + "-uid"})
+}
+
+func (p *pen) mirror(node string) {
+	p.put(trace.SourceAPI, trace.Event{Kind: trace.PodCreated, Pod: "kube-system/proxy-" + node, UID: "mirror-" + node, Node: node,
+		PodInfo: &trace.PodInfo{Requests: proxy, Mirror: true, MirrorHash: node + "-hash", OwnerUID: node + "-uid"}})
+}
+
+func (p *pen) create(pod trace.Event) {
+	pod.Kind, pod.Node = trace.PodCreated, ""
+	pod.PodInfo = &trace.PodInfo{Requests: web, Owner: "ReplicaSet/web", Workload: "web"}
+	p.put(trace.SourceAPI, pod)
+}
+
+func (p *pen) pod(kind trace.Kind, pod trace.Event) {
+	pod.Kind = kind
+	p.put(trace.SourceAPI, pod)
+}
+
+// reject has the kubelet reject a pod beside others that fill the node but for less than a pod, and the API show it.
+func (p *pen) reject(pod trace.Event, others int64) {
+	used, capacity := 1000*others+300, 1000*(others+1)
+	pod.Reason, pod.Message = outOf("cpu", 1000, used, capacity)
+	rejected := pod
+	rejected.Kind = trace.PodRejected
+	rejected.Rejection = &trace.Rejection{Resource: "cpu", Requested: 1000, Used: used, Capacity: capacity, Pods: []string{pod.Node + "-hash"}}
+	p.put(trace.SourceKubelet, rejected)
+	p.pod(trace.PodFailed, pod)
+}
+
+// end ends the trace as settled and returns what went wrong while it was written.
+func (p *pen) end() error {
+	p.put(trace.SourceRun, trace.Event{Kind: trace.RunEnded, Reason: trace.EndSettled})
+	return p.err
+}
+
+// scenario is a trace of some size.
+type scenario interface {
+	fmt.Stringer
+	write(io.Writer) error
+}
 
 // cluster writes a trace of many nodes that fill up one after another, while their ReplicaSet still creates its pods. Each node rejects its last
 // pod once, which the ReplicaSet replaces in the end; before that it idles for a number of events that say nothing new.
@@ -19,68 +94,70 @@ type cluster struct {
 	nodes, podsPerNode, idle int
 }
 
+func (c cluster) String() string {
+	return fmt.Sprintf("cluster/nodes=%d,pods=%d,idle=%d", c.nodes, c.nodes*c.podsPerNode, c.idle)
+}
+
 func (c cluster) write(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	now := time.Duration(0)
-	var failed error
-	put := func(source string, e trace.Event) {
-		now += time.Millisecond
-		e.T, e.Source = now, source
-		if err := enc.Encode(e); err != nil {
-			failed = err
-		}
-	}
-	if err := enc.Encode(trace.Header{Schema: trace.Schema, Experiment: "scale", Arm: "ungated", Start: time.Unix(0, 0).UTC()}); err != nil {
-		return err
-	}
+	p := newPen(w)
 	each := func(f func(node string)) {
 		for i := range c.nodes {
 			f(fmt.Sprintf("workers-%d", i))
 		}
 	}
-	put(trace.SourceRun, trace.Event{Kind: trace.Phase, Message: trace.PhaseScaleUp})
-	each(func(node string) {
-		put(trace.SourceKubelet, trace.Event{Kind: trace.StaticPodStarted, Node: node, Pod: "kube-system/proxy-" + node, UID: node + "-hash",
-			Requests: proxy})
-		put(trace.SourceAPI, trace.Event{Kind: trace.NodeRegistered, Node: node, NodeUID: node + "-uid", Taints: []trace.Taint{notReady},
-			NodeInfo: &trace.NodeInfo{Allocatable: trace.Resources{"cpu": int64(1000 * c.podsPerNode), "memory": 1 << 40, "pods": 110}}})
-		put(trace.SourceAPI, trace.Event{Kind: trace.NodeTaints, Node: node, NodeUID: node + "-uid"})
-	})
+	each(func(node string) { p.node(node, int64(1000*c.podsPerNode)) })
 	each(func(node string) {
 		for i := range c.podsPerNode {
 			pod := trace.Event{Node: node, Pod: fmt.Sprintf("default/web-%s-%d", node, i), UID: fmt.Sprintf("00000000-0000-%s-%d", node, i)}
-			created := pod
-			created.Kind, created.Node = trace.PodCreated, ""
-			created.PodInfo = &trace.PodInfo{Requests: web, Owner: "ReplicaSet/web", Workload: "web"}
-			put(trace.SourceAPI, created)
-			pod.Kind = trace.PodBound
-			put(trace.SourceAPI, pod)
+			p.create(pod)
+			p.pod(trace.PodBound, pod)
 			if i < c.podsPerNode-1 {
-				pod.Kind = trace.PodRunning
-				put(trace.SourceAPI, pod)
-				continue
+				p.pod(trace.PodRunning, pod)
+			} else {
+				p.reject(pod, int64(i))
 			}
-			used, capacity := int64(1000*i+300), int64(1000*c.podsPerNode)
-			pod.Reason, pod.Message = outOf("cpu", 1000, used, capacity)
-			pod.Kind = trace.PodRejected
-			pod.Rejection = &trace.Rejection{Resource: "cpu", Requested: 1000, Used: used, Capacity: capacity, Pods: []string{node + "-hash"}}
-			put(trace.SourceKubelet, pod)
-			pod.Kind, pod.Rejection = trace.PodFailed, nil
-			put(trace.SourceAPI, pod)
 		}
 	})
 	for range c.idle {
-		put(trace.SourceAPI, trace.Event{Kind: trace.NodeNotReady, Node: "workers-0", NodeUID: "workers-0-uid"})
-		put(trace.SourceCheck, trace.Event{Kind: trace.CheckWaiting, Node: "workers-0", Missing: []string{"kube-system/proxy-workers-0"}})
+		p.put(trace.SourceAPI, trace.Event{Kind: trace.NodeNotReady, Node: "workers-0", NodeUID: "workers-0-uid"})
+		p.put(trace.SourceCheck, trace.Event{Kind: trace.CheckWaiting, Node: "workers-0", Missing: []string{"kube-system/proxy-workers-0"}})
 	}
 	each(func(node string) {
-		put(trace.SourceAPI, trace.Event{Kind: trace.PodCreated, Pod: "kube-system/proxy-" + node, UID: "mirror-" + node, Node: node,
-			PodInfo: &trace.PodInfo{Requests: proxy, Mirror: true, MirrorHash: node + "-hash", OwnerUID: node + "-uid"}})
-		put(trace.SourceAPI, trace.Event{Kind: trace.PodCreated, Pod: "default/again-" + node, UID: "again-" + node,
-			PodInfo: &trace.PodInfo{Requests: web, Owner: "ReplicaSet/web", Workload: "web"}})
+		p.mirror(node)
+		p.create(trace.Event{Pod: "default/again-" + node, UID: "again-" + node})
 	})
-	put(trace.SourceRun, trace.Event{Kind: trace.RunEnded, Reason: trace.EndSettled})
-	return failed
+	return p.end()
+}
+
+// storm writes a trace of nodes with room for four pods, of which a static pod without mirror takes a part: each runs three, and rejects one after
+// another. Of every rejected pod there are seven events.
+type storm struct{ nodes, rejected int }
+
+func (s storm) String() string { return fmt.Sprintf("storm/nodes=%d,rejected=%d", s.nodes, s.rejected) }
+
+func (s storm) write(w io.Writer) error {
+	const running = 3
+	p := newPen(w)
+	for i := range s.nodes {
+		p.node(fmt.Sprintf("workers-%d", i), 1000*(running+1))
+	}
+	for i := range s.nodes*running + s.rejected {
+		pod := trace.Event{Node: fmt.Sprintf("workers-%d", i%s.nodes), Pod: fmt.Sprintf("default/web-5d9c8b7f6-%07x", i), UID: fmt.Sprintf("6a1f0000-0000-4000-8000-%012x", i)}
+		p.create(pod)
+		p.pod(trace.PodUnschedulable, pod)
+		p.pod(trace.PodBound, pod)
+		if i < s.nodes*running {
+			p.pod(trace.PodRunning, pod)
+			continue
+		}
+		p.reject(pod, running)
+		p.pod(trace.PodTerminating, pod)
+		p.pod(trace.PodDeleted, pod)
+	}
+	for i := range s.nodes {
+		p.mirror(fmt.Sprintf("workers-%d", i))
+	}
+	return p.end()
 }
 
 func TestClosedFormHoldsOnEveryNodeOfALargeCluster(t *testing.T) {
@@ -134,21 +211,22 @@ func TestMemoryDoesNotGrowWithEvents(t *testing.T) {
 	}
 }
 
+// BenchmarkAnalyze reads traces from a file and puts them together, and tells the process' peak memory. One core decodes JSON; the other collects garbage.
 func BenchmarkAnalyze(b *testing.B) {
-	for _, c := range []cluster{{nodes: 100, podsPerNode: 10}, {nodes: 1000, podsPerNode: 10}, {nodes: 5000, podsPerNode: 10}} {
-		b.Run(fmt.Sprintf("nodes=%d/pods=%d", c.nodes, c.nodes*c.podsPerNode), func(b *testing.B) {
-			var data bytes.Buffer
-			if err := c.write(&data); err != nil {
-				b.Fatal(err)
-			}
-			b.SetBytes(int64(data.Len()))
+	for _, c := range []scenario{
+		cluster{nodes: 100, podsPerNode: 10},
+		cluster{nodes: 5000, podsPerNode: 10},
+		cluster{nodes: 5000, podsPerNode: 10, idle: 5_000_000},
+		storm{nodes: 1, rejected: 100_000},
+		storm{nodes: 200, rejected: 1_430_000},
+	} {
+		b.Run(c.String(), func(b *testing.B) {
+			path, size := writeScenario(b, c)
+			resetPeak(b)
+			b.SetBytes(size)
 			b.ReportAllocs()
 			for b.Loop() {
-				reader, err := trace.NewReader("bench", bytes.NewReader(data.Bytes()))
-				if err != nil {
-					b.Fatal(err)
-				}
-				run, err := Analyze(reader)
+				run, err := ReadTrace(path)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -156,6 +234,43 @@ func BenchmarkAnalyze(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+			if peak := peakMemory(); peak > 0 {
+				b.ReportMetric(float64(peak), "peak-B")
+			}
 		})
 	}
+}
+
+// writeScenario writes its trace into a file and tells its size.
+func writeScenario(b *testing.B, c scenario) (path string, size int64) {
+	b.Helper()
+	path = filepath.Join(b.TempDir(), TraceFile)
+	if err := ReplaceFile(path, c.write); err != nil {
+		b.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return path, info.Size()
+}
+
+// resetPeak forgets the most memory that the process took so far, where the operating system can.
+func resetPeak(b *testing.B) {
+	b.Helper()
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		b.Logf("the peak is that of all benchmarks so far: %v", err)
+	}
+}
+
+// peakMemory is the process' peak resident set in bytes; 0 where the operating system does not tell (proc_pid_status(5)).
+func peakMemory() uint64 {
+	status, _ := os.ReadFile("/proc/self/status")
+	match := regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`).FindSubmatch(status)
+	if match == nil {
+		return 0
+	}
+	kB, _ := strconv.ParseUint(string(match[1]), 10, 64) // digits
+	return kB * 1024
 }

@@ -114,61 +114,78 @@ func parseShortage(message string) (shortage, bool) {
 	return shortage{resource: match[1], requested: amounts[0], used: amounts[1], capacity: amounts[2]}, true
 }
 
-// evidence is what one witness tells about a rejection.
+// evidence is what the best witness of a rejection tells about its cause.
 type evidence struct {
-	at     moment
-	reason string
-	// short is nil when the rejection is not about a resource, or nothing is known about it.
-	short *shortage
+	seq int
+	// resource was short, by missing; empty when the rejection is not about a resource, or nothing is known about it.
+	resource string
+	missing  int64
 	// counted are the static pods that the kubelet counted; known only to the kubelet.
 	counted []*staticPod
 }
 
-// newEvidence reads a PodRejected or PodFailed event.
-func newEvidence(e trace.Event, at moment) *evidence {
-	found := &evidence{at: at, reason: e.Reason}
-	if r := e.Rejection; r != nil && r.Resource != "" {
-		found.short = &shortage{resource: r.Resource, requested: r.Requested, used: r.Used, capacity: r.Capacity}
-	} else if short, ok := parseShortage(e.Message); ok {
-		found.short = &short
+// witness notes a PodRejected or PodFailed event. The kubelet's word is better than the API's, and the first of each counts.
+func (l *ledger) witness(p *podRecord, e trace.Event, byKubelet bool) {
+	if p.Rejection == nil {
+		p.Rejection = &Rejection{}
 	}
-	return found
+	r := p.Rejection
+	better := !r.SeenByAPI && !r.SeenByKubelet || byKubelet && !r.SeenByKubelet
+	r.SeenByKubelet, r.SeenByAPI = r.SeenByKubelet || byKubelet, r.SeenByAPI || !byKubelet
+	if !better {
+		return
+	}
+	r.At, r.Reason = l.now.at, l.shared(e.Reason)
+	p.evidence = &evidence{seq: l.now.seq}
+	if short, known := shortageOf(e); known {
+		p.evidence.resource, p.evidence.missing = l.shared(short.resource), short.missing()
+	}
+	if byKubelet {
+		p.evidence.counted = l.machine(e.Node).counted(e.Rejection)
+	}
+}
+
+// shortageOf is false for an event that tells of none.
+func shortageOf(e trace.Event) (shortage, bool) {
+	if r := e.Rejection; r != nil && r.Resource != "" {
+		return shortage{resource: r.Resource, requested: r.Requested, used: r.Used, capacity: r.Capacity}, true
+	}
+	return parseShortage(e.Message)
 }
 
 // cause concludes why the pod was rejected. Static pods and mirrors must be known.
 func (p *podRecord) cause() Cause {
-	found := p.evidence()
 	switch {
 	case p.Pinned:
 		return CausePinned
-	case strings.HasPrefix(found.reason, resourceReason):
-		return p.resourceCause(found)
+	case strings.HasPrefix(p.Rejection.Reason, resourceReason):
+		return p.resourceCause()
 	}
-	if cause, ok := causeOfReason[found.reason]; ok {
+	if cause, ok := causeOfReason[p.Rejection.Reason]; ok {
 		return cause
 	}
 	return CauseUnknown
 }
 
 // resourceCause asks who took the room: would the pod have fitted without the static pods that the scheduler could not see?
-func (p *podRecord) resourceCause(found *evidence) Cause {
-	short := found.short
+func (p *podRecord) resourceCause() Cause {
+	found := p.evidence
 	switch {
 	case p.Role == RoleStatic || p.Role == RoleMirror:
 		return CauseOtherBoundPods // the node's own pod came after those that a scheduler had bound
-	case short == nil || short.missing() <= 0 || p.Bound == nil || p.machine == nil:
+	case found.missing <= 0 || p.Bound == nil || p.machine == nil:
 		return CauseUnknown
 	}
 	counted := found.counted
-	if p.byKubelet == nil {
-		counted = p.machine.running(found.at)
+	if !p.Rejection.SeenByKubelet {
+		counted = p.machine.running(found.seq)
 	}
 	switch {
-	case p.machine.hidden(counted, p.boundAt, 0)[short.resource] >= short.missing():
+	case p.machine.hidden(counted, p.boundAt(), 0)[found.resource] >= found.missing:
 		return CauseHiddenStaticPod
-	case p.machine.hidden(counted, p.boundAt, InFlightWindow)[short.resource] >= short.missing():
+	case p.machine.hidden(counted, p.boundAt(), InFlightWindow)[found.resource] >= found.missing:
 		return CauseMirrorInFlight
-	case p.byKubelet != nil || slices.Contains(p.overcommitted, short.resource):
+	case p.Rejection.SeenByKubelet || slices.Contains(p.machine.overcommitted[p], found.resource):
 		return CauseOtherBoundPods
 	}
 	return CauseUnknown

@@ -37,9 +37,12 @@ func union(given []interval) intervals {
 func (s intervals) minus(other intervals) intervals {
 	var rest intervals
 	for _, piece := range s {
+		for len(other) > 0 && other[0].to <= piece.from {
+			other = other[1:] // nor does it reach a later piece
+		}
 		for _, hole := range other {
-			if hole.to <= piece.from || hole.from >= piece.to {
-				continue
+			if hole.from >= piece.to {
+				break
 			}
 			if hole.from > piece.from {
 				rest = append(rest, interval{piece.from, hole.from})

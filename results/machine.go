@@ -3,6 +3,7 @@ package results
 import (
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/mirrorgap/mirrorgap/sim/trace"
@@ -45,50 +46,73 @@ type machine struct {
 	// nodes are the Node objects in order of registration; current is the one that exists now, or nil.
 	nodes   []*nodeRecord
 	current *nodeRecord
-	// statics are in order of their start, mirrors by namespace/name in order of their creation.
-	statics []*staticPod
+	// statics are in order of their start; live are those that run now. Live is replaced when it changes, so that others may keep it.
+	statics, live []*staticPod
+	// mirrors are by namespace/name in order of their creation. Those of one name follow one another.
 	mirrors map[string][]*mirrorPod
 	// visible is what a scheduler counts on the node: the pods bound to it that are neither Failed, Succeeded nor gone.
 	visible tally
+	// overcommitted lists, of pods for which the node had too little in the scheduler's own view when they were bound, the resources.
+	overcommitted map[*podRecord][]string
 }
 
 func newMachine(name string) *machine {
-	return &machine{name: name, mirrors: map[string][]*mirrorPod{}, visible: tally{}}
+	return &machine{name: name, mirrors: map[string][]*mirrorPod{}, visible: tally{}, overcommitted: map[*podRecord][]string{}}
 }
 
 func (m *machine) startStatic(e trace.Event, at moment) {
-	m.stopStatic(e.Pod, at)
-	m.statics = append(m.statics, &staticPod{pod: e.Pod, hash: e.UID, requests: e.Requests, from: at, to: endOfTrace})
+	m.stopStatics(at, func(s *staticPod) bool { return s.pod == e.Pod })
+	started := &staticPod{pod: e.Pod, hash: e.UID, requests: e.Requests, from: at, to: endOfTrace}
+	m.statics, m.live = append(m.statics, started), append(m.live, started)
 }
 
-func (m *machine) stopStatic(pod string, at moment) {
-	for _, s := range m.statics {
-		if s.pod == pod && s.to == endOfTrace {
+// stopStatics ends those that stop is true of.
+func (m *machine) stopStatics(at moment, stop func(*staticPod) bool) {
+	var live []*staticPod
+	for _, s := range m.live {
+		if stop(s) {
 			s.to = at
+		} else {
+			live = append(live, s)
 		}
 	}
+	m.live = slices.Clip(live)
 }
 
-func (m *machine) stopKubelet(at moment) {
-	for _, s := range m.running(at) {
-		s.to = at
+// counted are those that run now and that a kubelet counted; all of them if it did not say what it counted.
+func (m *machine) counted(told *trace.Rejection) []*staticPod {
+	missing := func(s *staticPod) bool { return told != nil && !slices.Contains(told.Pods, s.hash) }
+	if !slices.ContainsFunc(m.live, missing) {
+		return m.live
 	}
+	return slices.DeleteFunc(slices.Clone(m.live), missing)
 }
 
-// running lists the static pods that run at that moment.
-func (m *machine) running(at moment) []*staticPod {
+// running lists the static pods that ran at that place of the trace.
+func (m *machine) running(seq int) []*staticPod {
 	var now []*staticPod
 	for _, s := range m.statics {
-		if s.from.seq <= at.seq && at.seq < s.to.seq {
+		if s.from.seq <= seq && seq < s.to.seq {
 			now = append(now, s)
 		}
 	}
 	return now
 }
 
-// counted picks the running static pods out of the UIDs that a kubelet counted.
-func (m *machine) counted(uids []string, at moment) []*staticPod {
-	return slices.DeleteFunc(m.running(at), func(s *staticPod) bool { return !slices.Contains(uids, s.hash) })
+// addMirror adds a mirror pod of that name. Its name is free, so that one before it is gone, whether or not the trace says so.
+func (m *machine) addMirror(pod string, mirror *mirrorPod) {
+	if before := m.mirrors[pod]; len(before) > 0 && before[len(before)-1].to == endOfTrace {
+		before[len(before)-1].to = mirror.from
+	}
+	m.mirrors[pod] = append(m.mirrors[pod], mirror)
+}
+
+// mirrorsDuring are the mirror pods of a static pod's name that existed while it ran.
+func (m *machine) mirrorsDuring(s *staticPod) []*mirrorPod {
+	all := m.mirrors[s.pod]
+	first := sort.Search(len(all), func(i int) bool { return all[i].to.seq > s.from.seq })
+	after := sort.Search(len(all), func(i int) bool { return all[i].from.seq >= s.to.seq })
+	return all[first:max(first, after)]
 }
 
 // hidden is what a scheduler could not see of the static pods at that moment, if it was behind by lag: their requests less those of the mirror
@@ -105,10 +129,13 @@ func (m *machine) hidden(statics []*staticPod, at moment, lag time.Duration) tal
 
 // mirrorVisible is what the mirror pod of that name takes in the view of a scheduler that is behind by lag; empty if it sees none.
 func (m *machine) mirrorVisible(pod string, at moment, lag time.Duration) tally {
-	for _, mirror := range m.mirrors[pod] {
-		if mirror.from.seq < at.seq && mirror.from.at <= at.at-lag && at.seq < mirror.to.seq {
-			return footprint(mirror.requests)
-		}
+	all := m.mirrors[pod]
+	created := sort.Search(len(all), func(i int) bool { return all[i].from.seq >= at.seq })
+	if created == 0 {
+		return nil
+	}
+	if last := all[created-1]; last.from.at <= at.at-lag && at.seq < last.to.seq {
+		return footprint(last.requests)
 	}
 	return nil
 }
@@ -119,7 +146,7 @@ func (m *machine) gap() intervals {
 	var missing []interval
 	for _, s := range m.statics {
 		var own []interval
-		for _, mirror := range m.mirrors[s.pod] {
+		for _, mirror := range m.mirrorsDuring(s) {
 			if mirror.hash == s.hash {
 				own = append(own, interval{mirror.from.at, mirror.to.at})
 			}
@@ -129,17 +156,16 @@ func (m *machine) gap() intervals {
 	return union(missing)
 }
 
-// mirroredAt tells whether a mirror pod appeared at that instant: whether a gap that ended then was closed, rather than cut off by the end of the
-// trace, of the node, of its kubelet or of the static pod.
-func (m *machine) mirroredAt(at time.Duration) bool {
+// appearances are the instants at which a mirror pod appeared. A gap that ended at one of them was closed, rather than cut off by the end of the trace,
+// of the node, of its kubelet or of the static pod.
+func (m *machine) appearances() map[time.Duration]bool {
+	instants := map[time.Duration]bool{}
 	for _, mirrors := range m.mirrors {
 		for _, mirror := range mirrors {
-			if mirror.from.at == at {
-				return true
-			}
+			instants[mirror.from.at] = true
 		}
 	}
-	return false
+	return instants
 }
 
 // inferStatics concludes from mirror pods which static pods a node had, for a trace without kubelet events. The static pod behind the first
@@ -166,15 +192,11 @@ func (m *machine) inferStatics() {
 	}
 }
 
-// nodeAt is the Node object that existed at that moment, else the first one that followed; nil if the trace has none.
+// nodeAt is the Node object that existed at that place of the trace, or the last one before, else the first one that followed; nil if the trace has none.
 func (m *machine) nodeAt(seq int) *nodeRecord {
-	for _, n := range slices.Backward(m.nodes) {
-		if n.registeredAt.seq <= seq {
-			return n
-		}
+	if len(m.nodes) == 0 {
+		return nil
 	}
-	if len(m.nodes) > 0 {
-		return m.nodes[0]
-	}
-	return nil
+	registered := sort.Search(len(m.nodes), func(i int) bool { return m.nodes[i].registeredAt.seq > seq })
+	return m.nodes[max(0, registered-1)]
 }

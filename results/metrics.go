@@ -50,6 +50,7 @@ const (
 	MetricHeldNodes                 = "heldNodeSeconds"
 	MetricIdle                      = "idleMillicoreSeconds"
 	MetricUnusedAtEnd               = "unusedMillicoresAtEnd"
+	MetricUnused                    = "unusedMillicoreSeconds"
 	MetricNodesUsed                 = "nodesRunningWorkloadAtEnd"
 	MetricNodesNeeded               = "nodesNeeded"
 	MetricPeakHidden                = "peakHiddenMillicores"
@@ -76,7 +77,7 @@ type Metric struct {
 	// ofNode is a new node's value, nil for a metric that nodes do not have.
 	ofNode func(*Node) *Observation
 	// ofPod is a workload pod's value, nil for a metric that pods do not have.
-	ofPod func(*Pod) *Observation
+	ofPod func(*Run, *Pod) *Observation
 	// ofRun is the run's value; nil for the median over its new nodes, or its workload pods.
 	ofRun func(*Run) *Observation
 }
@@ -107,15 +108,18 @@ func (m Metric) RunValue(r *Run) *Observation {
 	return &Observation{Value: *median, Censored: censored}
 }
 
-// podValues are the values of the run's workload pods; none for a metric that pods do not have.
+// podValues are the values of the run's workload pods that have one; none for a metric that pods do not have.
 func (m Metric) podValues(r *Run) []*Observation {
 	if m.ofPod == nil {
 		return nil
 	}
 	var values []*Observation
 	for _, p := range r.Pods {
-		if p.Role == RoleWorkload {
-			values = append(values, m.ofPod(p))
+		if p.Role != RoleWorkload {
+			continue
+		}
+		if o := m.ofPod(r, p); o != nil { // a storm has millions of pods that never ran
+			values = append(values, o)
 		}
 	}
 	return values

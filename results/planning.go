@@ -1,24 +1,61 @@
 package results
 
+import (
+	"slices"
+
+	"github.com/mirrorgap/mirrorgap/sim/trace"
+)
+
 // planningMetrics are what the race, or the gate, costs.
 func planningMetrics() []Metric {
 	return []Metric{
 		{Name: MetricFailed, Unit: "pods", MachineDependent: true, ofRun: podsThat(func(p *Pod) bool { return p.Role == RoleWorkload && p.Failed })},
 		{Name: MetricExtraPods, Unit: "pods", MachineDependent: true, ofRun: (*Run).extraPods},
-		{Name: MetricPodStart, Unit: "s", MachineDependent: true, ofPod: func(p *Pod) *Observation { return observe(p.Start) }},
-		{Name: MetricHeldNodes, Unit: "node·s", ofRun: heldTimes(func(*Node) int64 { return 1 })},
-		{Name: MetricIdle, Unit: "mCPU·s", ofRun: heldTimes(func(n *Node) int64 { return max(0, n.Allocatable[cpuResource]-n.StaticCPU) })},
-		{Name: MetricUnusedAtEnd, Unit: "mCPU", ofRun: ofUsage(func(u Usage) float64 { return float64(u.UnusedAtEnd) })},
+		{Name: MetricPodStart, Unit: "s", MachineDependent: true, ofPod: (*Run).podStart},
+		{Name: MetricHeldNodes, Unit: "node·s", ofRun: ofHolds(func(h *Hold) *float64 {
+			if h.BeyondReady == nil {
+				return nil
+			}
+			return new(h.BeyondReady.Duration.Seconds())
+		})},
+		{Name: MetricIdle, Unit: "mCPU·s", ofRun: ofHolds(func(h *Hold) *float64 { return h.Idle })},
+		{Name: MetricUnusedAtEnd, Unit: "mCPU", ofRun: func(r *Run) *Observation { return &Observation{Value: float64(r.Usage.UnusedAtEnd)} }},
+		{Name: MetricUnused, Unit: "mCPU·s", MachineDependent: true, ofRun: func(r *Run) *Observation {
+			if _, reached := r.Phases[trace.PhaseScaleUp]; !reached {
+				return nil
+			}
+			return &Observation{Value: r.Usage.UnusedSeconds}
+		}},
 		{Name: MetricNodesUsed, Unit: "nodes", ofRun: func(r *Run) *Observation { return count(len(r.runningByNode())) }},
 		{Name: MetricNodesNeeded, Unit: "nodes", ofRun: (*Run).nodesNeeded},
-		{Name: MetricPeakHidden, Unit: "mCPU", ofRun: ofUsage(func(u Usage) float64 { return float64(u.PeakHidden) })},
-		{Name: MetricPeakOvercommit, Unit: "mCPU", MachineDependent: true, ofRun: ofUsage(func(u Usage) float64 { return float64(u.PeakOvercommit) })},
-		{Name: MetricOvercommit, Unit: "mCPU·s", MachineDependent: true, ofRun: ofUsage(func(u Usage) float64 { return u.OvercommitSeconds })},
+		{Name: MetricPeakHidden, Unit: "mCPU", ofRun: ofHidden(func(u Usage) float64 { return float64(u.PeakHidden) })},
+		{Name: MetricPeakOvercommit, Unit: "mCPU", MachineDependent: true, ofRun: ofHidden(func(u Usage) float64 { return float64(u.PeakOvercommit) })},
+		{Name: MetricOvercommit, Unit: "mCPU·s", MachineDependent: true, ofRun: ofHidden(func(u Usage) float64 { return u.OvercommitSeconds })},
 	}
 }
 
-func ofUsage(amount func(Usage) float64) func(*Run) *Observation {
-	return func(r *Run) *Observation { return &Observation{Value: amount(r.Usage)} }
+// ofHidden is a figure to which hidden static pods add; nil if there may be some of which nobody tells.
+func ofHidden(amount func(Usage) float64) func(*Run) *Observation {
+	return func(r *Run) *Observation {
+		if !r.KubeletEvidence && !slices.ContainsFunc(r.Nodes, func(n *Node) bool { return n.StaticPods > 0 }) {
+			return nil
+		}
+		return &Observation{Value: amount(r.Usage)}
+	}
+}
+
+// podStart is the time from the pod's creation to Running; censored for one that was still waiting at the end of the trace. Nil for one that ended, or
+// was rejected, without having run, and for one that was there when recording began.
+func (r *Run) podStart(p *Pod) *Observation {
+	switch {
+	case p.Created == nil || p.Existing || p.Running != nil && *p.Running < *p.Created:
+		return nil
+	case p.Running != nil:
+		return observe(&Span{Duration: *p.Running - *p.Created})
+	case p.Rejection != nil || p.Ended != nil || p.Deleted != nil:
+		return nil
+	}
+	return observe(&Span{Duration: r.Wall - *p.Created, Censored: true})
 }
 
 // extraPods counts what controllers created beyond what they wanted; nil without controllers.
@@ -33,20 +70,19 @@ func (r *Run) extraPods() *Observation {
 	return count(extra)
 }
 
-// heldTimes sums, over the new nodes, what a node could have given times how long the gate held it beyond Ready; nil if none was held and Ready.
-func heldTimes(worth func(*Node) int64) func(*Run) *Observation {
+// ofHolds sums what the holds of new nodes cost; nil if none cost anything that is known. A hold that had not ended makes it a lower bound.
+func ofHolds(cost func(*Hold) *float64) func(*Run) *Observation {
 	return func(r *Run) *Observation {
 		var sum *Observation
 		for _, n := range r.Nodes {
-			span := n.holdPart(func(h *Hold) *Span { return h.BeyondReady })
-			if n.Initial || span == nil {
+			if n.Initial || n.Hold == nil || cost(n.Hold) == nil {
 				continue
 			}
 			if sum == nil {
 				sum = &Observation{}
 			}
-			sum.Value += float64(worth(n)) * span.Duration.Seconds()
-			sum.Censored = sum.Censored || span.Censored
+			sum.Value += *cost(n.Hold)
+			sum.Censored = sum.Censored || n.Hold.Total.Censored
 		}
 		return sum
 	}

@@ -1,6 +1,8 @@
 package results
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"github.com/mirrorgap/mirrorgap/sim/trace"
@@ -24,15 +26,17 @@ func TestPlanningOfTheRace(t *testing.T) {
 	check(t, "median, w4 to w9 from 1 to 3.1 s", *start.Median, 2.1)
 }
 
-// TestPlanningOfTheGate: n1 and n2 are Ready at 3 s and held until 10 and 14.5 s; without their proxy they have 3,700 millicores.
+// TestPlanningOfTheGate: n1 and n2 are Ready at 3 s and held until 14.5 and 10 s; without their proxy they have 3,700 millicores. The pod watch has three
+// pods of 1,000 on n1 from 14.4 s on, and the trace ends at 20 s. n0 never says that it is Ready.
 func TestPlanningOfTheGate(t *testing.T) {
 	run := gated(t).analyze("gated")
 	check(t, "failed", run.value(t, MetricFailed), 0)
 	check(t, "extra", run.value(t, MetricExtraPods), 0)
 	check(t, "held", run.value(t, MetricHeldNodes), 18.5)
-	check(t, "idle", run.value(t, MetricIdle), 18.5*3700)
+	check(t, "idle", run.value(t, MetricIdle), 18.5*3700-300)
 	check(t, "overcommit", run.value(t, MetricOvercommit), 0)
 	check(t, "unused on n1 and n2, which are Ready", run.value(t, MetricUnusedAtEnd), 8000-600-3000)
+	check(t, "unused since they were Ready", run.value(t, MetricUnused), 11.4*3700+5.6*700+17*3700)
 	check(t, "nodes needed where nothing waits", run.value(t, MetricNodesNeeded), 2)
 }
 
@@ -93,23 +97,20 @@ func TestSeries(t *testing.T) {
 
 // TestSeriesIsBounded, and keeps its extremes.
 func TestSeriesIsBounded(t *testing.T) {
-	var points []Point
-	for i := range 100_000 {
-		points = append(points, Point{At: float64(i), Value: float64(i % 7)})
+	const n = 100_000
+	var all []level
+	for i := range n {
+		all = append(all, level{s(float64(i)), int64(i % 7)})
 	}
-	points[55_555].Value, points[77_777].Value = 1000, -1000
-	kept := thin(points)
-	if len(kept) > maxPoints || kept[0] != points[0] || kept[len(kept)-1] != points[99_999] {
+	all[55_555].value, all[77_777].value = 1000, -1000
+	kept := slices.Collect(thin(slices.Values(all), s(n)))
+	if len(kept) >= maxPoints || kept[0] != all[0] || kept[len(kept)-1] != all[n-1] {
 		t.Fatalf("kept %d points from %v to %v", len(kept), kept[0], kept[len(kept)-1])
 	}
-	var high, low, disorder bool
-	for i, p := range kept {
-		high, low = high || p.Value == 1000, low || p.Value == -1000
-		disorder = disorder || i > 0 && p.At <= kept[i-1].At
-	}
-	check(t, "the highest is kept", high, true)
-	check(t, "the lowest is kept", low, true)
-	check(t, "out of order", disorder, false)
+	check(t, "the highest is kept", slices.Contains(kept, all[55_555]), true)
+	check(t, "the lowest is kept", slices.Contains(kept, all[77_777]), true)
+	check(t, "in order, each once", slices.IsSortedFunc(kept, func(a, b level) int { return cmp.Compare(a.at, b.at+1) }), true)
+	check(t, "a short one is kept whole", len(slices.Collect(thin(slices.Values(all[:maxPoints-1]), s(n)))), maxPoints-1)
 }
 
 // TestUsageFollowsANodeThatReturns: what was on a node does not count while there is no Node, and a bare pod is nobody's extra.
@@ -125,4 +126,28 @@ func TestUsageFollowsANodeThatReturns(t *testing.T) {
 		check(t, "seen", valueAt(seen, at), want)
 	}
 	check(t, "no controller", run.observation(t, MetricExtraPods), nil)
+}
+
+// TestFreeOnANode: a check pod on a held node is not idle cpu, and a node that has more than it can run has nothing unused, but not less.
+func TestFreeOnANode(t *testing.T) {
+	b := newScript(t, "gated", gate)
+	b.phase(trace.PhaseScaleUp).static("n1", proxy).register("n1", false, held).at(1).ready("n1")
+	b.api(trace.Event{Kind: trace.PodCreated, Pod: "kube-system/check", UID: "check", Node: "n1",
+		PodInfo: &trace.PodInfo{Requests: trace.Resources{"cpu": 700}, Check: true, Pinned: true}})
+	b.at(11).taints("n1").pod("a", trace.Resources{"cpu": 5000}).bind("n1", "a").at(21).end(trace.EndTimeLimit)
+	run := analyzeBytes(t, b.bytes())
+	check(t, "idle for ten seconds beside proxy and check", run.value(t, MetricIdle), 10*3000)
+	check(t, "unused", run.value(t, MetricUnused), 10*3000)
+	check(t, "unused at the end", run.value(t, MetricUnusedAtEnd), 0)
+	check(t, "overcommit for ten seconds", run.value(t, MetricOvercommit), 10*2000)
+}
+
+// TestNothingIsSaidAboutHiddenPodsThatNobodySaw: the API alone tells of static pods by their mirrors.
+func TestNothingIsSaidAboutHiddenPodsThatNobodySaw(t *testing.T) {
+	b := newScript(t, "ungated", nil)
+	b.register("n1", false).pod("a", web).at(1).bind("n1", "a").at(9).end(trace.EndSettled)
+	run := analyzeBytes(t, b.bytes())
+	for _, name := range []string{MetricPeakHidden, MetricPeakOvercommit, MetricOvercommit, MetricUnused} {
+		check(t, name, run.observation(t, name), nil)
+	}
 }

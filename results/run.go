@@ -101,8 +101,6 @@ type Node struct {
 	Hold *Hold
 	// StaticPods is the number of static pods that ran on the node, or whose mirror was seen.
 	StaticPods int
-	// StaticCPU is the millicores that they request, of each the most it ever did.
-	StaticCPU int64
 	// Bound counts the workload pods bound or pinned to the node, Rejected all pods that its kubelet rejected.
 	Bound, Rejected int
 	// FirstWave is what was bound before room was used twice.
@@ -115,6 +113,8 @@ type Hold struct {
 	Total Span
 	// BeyondReady is the part of Total after the node was first Ready: without the gate it could have been used then. Nil if it never was.
 	BeyondReady *Span
+	// Idle is the cpu of the node that nothing on it requested over BeyondReady, in millicore-seconds. Nil if that is nil, or the cpu not known.
+	Idle *float64
 	// Mirrors: registration → last mirror pod visible; nil if no static pod is known. Checker: → condition True. Controller: → taint removed.
 	Mirrors, Checker, Controller *Span
 	// Scheduler: taint removed → first bind of a workload pod. Nil if none followed.
@@ -184,19 +184,14 @@ type Pod struct {
 	Owner, Workload string
 	Role            Role
 	Requests        trace.Resources
-	// Pinned: created with spec.nodeName.
-	Pinned bool
+	// Pinned: created with spec.nodeName. Existing: there when recording began. Failed: the API showed it Failed, even if it was deleted since.
+	Pinned, Existing, Failed bool
 	// Node and NodeUID are where it was bound, pinned or rejected.
 	Node, NodeUID string
 	// Created is when the Pod object appeared, Bound when a scheduler bound it, Running when the API first showed it Running, Ended when it
 	// showed it Failed or Succeeded, Deleted when the object went.
 	Created, Bound, Running, Ended, Deleted *time.Duration
 	State                                   State
-	// Failed: the API showed it Failed, even if it was deleted since.
-	Failed bool
-	// Start is the time from Created to Running; censored for a pod that was still waiting at the end of the trace. Nil for one that ended, or was
-	// rejected, without having run.
-	Start *Span
 	// Rejection is nil for a pod that no kubelet rejected.
 	Rejection *Rejection
 }

@@ -54,12 +54,16 @@ func (t tally) equal(other tally) bool {
 	return true
 }
 
-// shortOf lists the resources of which allocatable has too little for t. A resource that the node does not offer is not compared: the kubelet
-// drops it too.
-func (t tally) shortOf(allocatable trace.Resources) []string {
+// shortOf lists the resources of which allocatable has too little for t and a pod of these requests. A resource that the node does not offer is not
+// compared: the kubelet drops it too.
+func (t tally) shortOf(requests, allocatable trace.Resources) []string {
 	var short []string
-	for resource, amount := range t {
-		if offered, ok := allocatable[resource]; ok && amount > offered {
+	for resource, offered := range allocatable {
+		more := requests[resource]
+		if resource == podsResource {
+			more = 1
+		}
+		if t[resource]+more > offered {
 			short = append(short, resource)
 		}
 	}

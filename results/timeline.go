@@ -9,33 +9,33 @@ import (
 // conditionTaints starts the keys of the taints that Kubernetes itself puts on a node for its conditions. They block whether or not they go again.
 const conditionTaints = "node.kubernetes.io/"
 
-// closeNode computes the node's times from its history. Binds are those of workload pods, in order.
-func (l *ledger) closeNode(m *machine, n *nodeRecord, binds []time.Duration) {
-	life := intervals{{n.Registered, forever}}
-	if n.Gone != nil {
-		life[0].to = *n.Gone
-	}
-	gap := m.gap().intersect(life)
-	open := life.minus(union(l.blocked(n)))
-	if len(open) > 0 {
-		n.Schedulable = new(open[0].from)
-	}
-	n.StaticPods, n.StaticCPU = m.staticPods(life[0])
-	n.exposedDuring = gap.intersect(open)
-	n.Exposed = n.exposedDuring.periods(l.run.Wall)
-	for t, since := range n.taints {
-		if l.isGateTaint(t) {
-			n.heldDuring = append(n.heldDuring, intervals{{since, forever}}.intersect(life)...)
+// closeNodes computes the times of the Nodes of one name from their history.
+func (l *ledger) closeNodes(m *machine) {
+	allGaps, mirrored := m.gap(), m.appearances()
+	for _, n := range m.nodes {
+		life := intervals{n.life()}
+		gap, open := allGaps.intersect(life), life.minus(union(l.blocked(n)))
+		if len(open) > 0 {
+			n.Schedulable = new(open[0].from)
 		}
+		n.exposedDuring = gap.intersect(open)
+		n.Exposed = n.exposedDuring.periods(l.run.Wall)
+		for t, since := range n.taints {
+			if l.isGateTaint(t) {
+				n.heldDuring = append(n.heldDuring, intervals{{since, forever}}.intersect(life)...)
+			}
+		}
+		if n.StaticPods = m.staticPods(life[0]); n.StaticPods > 0 {
+			n.MirrorsVisible = mirrorsVisible(n, gap, mirrored)
+			n.Exposure = l.exposure(n, gap, mirrored)
+		}
+		n.Hold = l.hold(n, life[0])
+		n.FirstWave = n.wave.result(m, n.Allocatable)
 	}
-	if n.StaticPods > 0 {
-		n.MirrorsVisible = mirrorsVisible(m, n, gap)
-		n.Exposure = l.exposure(m, gap, open)
-	}
-	n.FirstBind = firstBind(binds, n.Released)
-	n.Hold = l.hold(n, life[0])
-	n.FirstWave = n.wave.result(m, n.Allocatable)
 }
+
+// life is when the Node existed.
+func (n *nodeRecord) life() interval { return interval{n.Registered, until(n.Gone)} }
 
 // blocked lists when a taint kept pods away for a while: the gate's, those of Kubernetes' own, and any other that went again. One that stays for
 // the whole life of the node is meant for pods which tolerate it.
@@ -49,58 +49,57 @@ func (l *ledger) blocked(n *nodeRecord) []interval {
 	return times
 }
 
-// staticPods counts the static pods, by name, that ran during the node's life, and sums the most cpu that each requested.
-func (m *machine) staticPods(life interval) (number int, cpu int64) {
-	most := map[string]int64{}
+// staticPods counts the static pods, by name, that ran during the node's life.
+func (m *machine) staticPods(life interval) int {
+	names := map[string]bool{}
 	for _, s := range m.statics {
 		if s.from.at < life.to && s.to.at > life.from {
-			most[s.pod] = max(most[s.pod], s.requests[cpuResource])
+			names[s.pod] = true
 		}
 	}
-	for _, amount := range most {
-		cpu += amount
-	}
-	return len(most), cpu
+	return len(names)
 }
 
 // mirrorsVisible is the end of the gap that was open at the node's release, else of the last one before it. Nil if no mirror pod ended it.
-func mirrorsVisible(m *machine, n *nodeRecord, gap intervals) *time.Duration {
+func mirrorsVisible(n *nodeRecord, gap intervals, mirrored map[time.Duration]bool) *time.Duration {
 	visible := n.Registered
 	for _, piece := range gap {
 		if n.Released == nil || piece.from < *n.Released {
 			visible = piece.to
 		}
 	}
-	if visible != n.Registered && !m.mirroredAt(visible) {
+	if visible != n.Registered && !mirrored[visible] {
 		return nil
 	}
 	return &visible
 }
 
-// exposure measures the time during which the node was both schedulable and in a gap. It is censored if nothing closed the last gap in which it
-// was exposed.
-func (l *ledger) exposure(m *machine, gap, open intervals) *Span {
-	if len(open) == 0 {
+// exposure measures the time during which the node was exposed. It is censored if no mirror pod closed the last gap in which it was.
+func (l *ledger) exposure(n *nodeRecord, gap intervals, mirrored map[time.Duration]bool) *Span {
+	if n.Schedulable == nil {
 		return nil
 	}
-	span := &Span{Duration: gap.intersect(open).lengthUntil(l.run.Wall)}
-	for _, piece := range gap {
-		if len(open.intersect(intervals{piece})) > 0 {
-			span.Censored = !m.mirroredAt(piece.to)
+	span := &Span{Duration: n.exposedDuring.lengthUntil(l.run.Wall)}
+	if exposed := len(n.exposedDuring); exposed > 0 {
+		last := n.exposedDuring[exposed-1].from
+		for _, piece := range gap {
+			if piece.from <= last && last < piece.to {
+				span.Censored = !mirrored[piece.to]
+			}
 		}
 	}
 	return span
 }
 
-// firstBind is the first bind, or on a node that was held the first one that its release allowed. Binds come through another watch than taints,
-// so that one seen shortly before the release belongs to it.
-func firstBind(binds []time.Duration, released *time.Duration) *time.Duration {
-	for _, bind := range binds {
-		if released == nil || bind > *released-InFlightWindow {
-			return &bind
-		}
+// use notes a bind of a workload pod. The first one counts; on a node that was held, the first one that its release allowed. Binds come through another
+// watch than taints, so that one seen shortly before the release belongs to it.
+func (n *nodeRecord) use(bind *time.Duration) {
+	if bind == nil || n.Released != nil && *bind <= *n.Released-InFlightWindow {
+		return
 	}
-	return nil
+	if n.FirstBind == nil || *bind < *n.FirstBind {
+		n.FirstBind = bind
+	}
 }
 
 // hold measures how long the gate held the node, and what for.

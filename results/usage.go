@@ -2,9 +2,11 @@ package results
 
 import (
 	"cmp"
-	"math"
+	"iter"
 	"slices"
 	"time"
+
+	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 // The names of the series.
@@ -43,14 +45,16 @@ type Point struct {
 // maxPoints is enough for a plot that is a thousand pixels wide.
 const maxPoints = 2000
 
-// Usage is what the nodes of a run had to run, beside what the scheduler saw of it. Amounts are millicores, over all nodes.
+// Usage is what the nodes of a run had to run, beside what the scheduler saw of it. Amounts are millicores, over all nodes whose allocatable cpu is known.
 type Usage struct {
 	// PeakHidden is the most that was hidden from the scheduler at one time; PeakOvercommit the most that was placed on nodes beyond their allocatable,
 	// OvercommitSeconds its integral over time, in millicore-seconds.
 	PeakHidden, PeakOvercommit int64
 	OvercommitSeconds          float64
-	// UnusedAtEnd is what was free on the nodes that were there, and Ready, at the end.
-	UnusedAtEnd int64
+	// UnusedAtEnd is what was free at the end on the nodes that were there and had been Ready, UnusedSeconds the integral of the same since the start of the
+	// scale-up, in millicore-seconds.
+	UnusedAtEnd   int64
+	UnusedSeconds float64
 }
 
 // change is a step of a quantity.
@@ -65,71 +69,80 @@ type level struct {
 	value int64
 }
 
-// accumulate turns changes into levels, one an instant.
-func accumulate(changes []change) []level {
+// levels are the values that the changes lead to, one an instant, from 0 at the start of the trace on. It sorts the changes.
+func levels(changes []change) iter.Seq[level] {
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
-	var levels []level
-	var value int64
-	for _, c := range changes {
-		value += c.by
-		if last := len(levels) - 1; last >= 0 && levels[last].at == c.at {
-			levels[last].value = value
-		} else {
-			levels = append(levels, level{c.at, value})
+	return func(yield func(level) bool) {
+		var now level
+		for _, c := range changes {
+			if c.at > now.at {
+				if !yield(now) {
+					return
+				}
+				now.at = c.at
+			}
+			now.value += c.by
 		}
+		yield(now)
 	}
-	return levels
 }
 
-// during changes a quantity by an amount for as long as each interval lasts.
-func during(set intervals, amount int64) []change {
-	var changes []change
-	for _, i := range set {
-		changes = append(changes, change{i.from, amount})
-		if i.to != forever {
-			changes = append(changes, change{i.to, -amount})
-		}
+// during appends the changes of a quantity that has an amount more for as long as an interval lasts.
+func during(changes []change, i interval, amount int64) []change {
+	if i.from >= i.to {
+		return changes
+	}
+	changes = append(changes, change{i.from, amount})
+	if i.to != forever {
+		changes = append(changes, change{i.to, -amount})
 	}
 	return changes
 }
 
 // usage follows what is placed on nodes, and makes the series of the run.
 type usage struct {
-	end                                        time.Duration
+	// scaleUp is the start of the scale-up, or forever; end that of the trace.
+	scaleUp, end                               time.Duration
 	seen, hidden, over, allocatable            []change
 	rejected, running, heldNodes, exposedNodes []change
 	unused                                     int64
+	unusedSeconds                              float64
 }
 
 // closeUsage computes the run's usage and series, once pods and nodes are closed.
 func (l *ledger) closeUsage() {
-	u := &usage{end: l.run.Wall}
+	u := &usage{scaleUp: forever, end: l.run.Wall}
+	if at, reached := l.run.Phases[trace.PhaseScaleUp]; reached {
+		u.scaleUp = at
+	}
 	placed := map[*machine][]change{}
 	for _, p := range l.order {
-		if p.machine != nil {
-			placed[p.machine] = append(placed[p.machine], during(p.counting(), p.Requests[cpuResource])...)
+		if counted, ever := p.counting(); ever {
+			placed[p.machine] = during(placed[p.machine], counted, p.Requests[cpuResource])
 		}
 		u.addPod(p)
 	}
 	for _, m := range l.machines {
 		u.addMachine(m, placed[m])
+		delete(placed, m) // millions of changes
 	}
 	l.run.Usage = Usage{
-		PeakHidden: peak(u.hidden), PeakOvercommit: peak(u.over), OvercommitSeconds: integral(u.over, u.end), UnusedAtEnd: u.unused,
+		PeakHidden: peak(u.hidden), PeakOvercommit: peak(u.over), OvercommitSeconds: integral(u.over, u.end),
+		UnusedAtEnd: u.unused, UnusedSeconds: u.unusedSeconds,
 	}
 	l.run.Series = u.series()
 }
 
 // counting is when the scheduler counted the pod on its node.
-func (p *podRecord) counting() intervals {
+func (p *podRecord) counting() (counted interval, ever bool) {
 	from := p.Bound
 	if from == nil && (p.Pinned || p.mirror != nil) {
 		from = p.Created
 	}
-	if from == nil {
-		return nil
+	if from == nil || p.machine == nil {
+		return interval{}, false
 	}
-	return intervals{{*from, until(p.Ended, p.Deleted)}}
+	return interval{*from, until(p.Ended, p.Deleted)}, true
 }
 
 // until is the first of the instants that is known.
@@ -147,29 +160,41 @@ func (u *usage) addPod(p *podRecord) {
 		u.rejected = append(u.rejected, change{p.Rejection.At, 1})
 	}
 	if p.Role == RoleWorkload && p.Running != nil {
-		u.running = append(u.running, during(intervals{{*p.Running, until(p.Ended, p.Deleted)}}, 1)...)
+		u.running = during(u.running, interval{*p.Running, until(p.Ended, p.Deleted)}, 1)
 	}
 }
 
 // addMachine adds what is on one machine while it has a Node.
 func (u *usage) addMachine(m *machine, placed []change) {
+	hiddenEver := m.hiddenCPU()
 	for _, n := range m.nodes {
-		life := interval{n.Registered, until(n.Gone)}
-		allocatable, known := n.Allocatable[cpuResource]
-		if !known {
-			continue
+		for _, held := range n.heldDuring {
+			u.heldNodes = during(u.heldNodes, held, 1)
 		}
-		seen, hidden := within(placed, life), within(m.hiddenCPU(), life)
-		u.seen = append(u.seen, seen...)
-		u.hidden = append(u.hidden, hidden...)
-		u.allocatable = append(u.allocatable, during(intervals{life}, allocatable)...)
-		total := accumulate(slices.Concat(seen, hidden))
-		u.over = append(u.over, beyond(total, allocatable)...)
-		u.heldNodes = append(u.heldNodes, during(n.heldDuring, 1)...)
-		u.exposedNodes = append(u.exposedNodes, during(n.exposedDuring, 1)...)
-		if n.Gone == nil && n.Ready != nil {
-			u.unused += allocatable - last(total)
+		for _, exposed := range n.exposedDuring {
+			u.exposedNodes = during(u.exposedNodes, exposed, 1)
 		}
+		if allocatable, known := n.Allocatable[cpuResource]; known {
+			u.addNode(n, allocatable, within(placed, n.life()), within(hiddenEver, n.life()))
+		}
+	}
+}
+
+func (u *usage) addNode(n *nodeRecord, allocatable int64, seen, hidden []change) {
+	u.allocatable = during(u.allocatable, n.life(), allocatable)
+	u.seen, u.hidden = append(u.seen, seen...), append(u.hidden, hidden...)
+	total := slices.Collect(levels(append(seen, hidden...)))
+	u.over = append(u.over, beyond(total, allocatable)...)
+	if n.Ready == nil {
+		return
+	}
+	usable := max(*n.Ready, n.Registered)
+	if n.Hold != nil {
+		n.Hold.Idle = new(free(total, allocatable, interval{usable, n.Registered + n.Hold.Total.Duration}))
+	}
+	u.unusedSeconds += free(total, allocatable, interval{max(usable, u.scaleUp), min(n.life().to, u.end)})
+	if n.Gone == nil {
+		u.unused += max(0, allocatable-total[len(total)-1].value)
 	}
 }
 
@@ -177,13 +202,15 @@ func (u *usage) addMachine(m *machine, placed []change) {
 func (m *machine) hiddenCPU() []change {
 	var changes []change
 	for _, s := range m.statics {
-		running := intervals{{s.from.at, s.to.at}}
-		for _, mirror := range m.mirrors[s.pod] {
-			covered := running.intersect(intervals{{mirror.from.at, mirror.to.at}})
-			changes = append(changes, during(covered, max(0, s.requests[cpuResource]-mirror.requests[cpuResource]))...)
-			running = running.minus(covered)
+		cpu, from := s.requests[cpuResource], s.from.at
+		for _, mirror := range m.mirrorsDuring(s) {
+			visible := max(from, mirror.from.at)
+			gone := max(visible, min(mirror.to.at, s.to.at))
+			changes = during(changes, interval{from, visible}, cpu)
+			changes = during(changes, interval{visible, gone}, max(0, cpu-mirror.requests[cpuResource]))
+			from = gone
 		}
-		changes = append(changes, during(running, s.requests[cpuResource])...)
+		changes = during(changes, interval{from, s.to.at}, cpu)
 	}
 	return changes
 }
@@ -223,16 +250,28 @@ func beyond(levels []level, limit int64) []change {
 	return changes
 }
 
-func last(levels []level) int64 {
-	if len(levels) == 0 {
-		return 0
+// free is what the levels leave of a limit during a period, in millicore-seconds.
+func free(levels []level, limit int64, period interval) float64 {
+	var sum float64
+	var value int64
+	from := period.from
+	upTo := func(to time.Duration) {
+		if to = min(to, period.to); to > from {
+			sum += float64(max(0, limit-value)) * (to - from).Seconds()
+			from = to
+		}
 	}
-	return levels[len(levels)-1].value
+	for _, l := range levels {
+		upTo(l.at)
+		value = l.value
+	}
+	upTo(period.to)
+	return sum
 }
 
 func peak(changes []change) int64 {
 	var highest int64
-	for _, l := range accumulate(changes) {
+	for l := range levels(changes) {
 		highest = max(highest, l.value)
 	}
 	return highest
@@ -240,66 +279,81 @@ func peak(changes []change) int64 {
 
 // integral is over time in seconds.
 func integral(changes []change, end time.Duration) float64 {
-	sum := 0.0
-	levels := accumulate(changes)
-	for i, l := range levels {
-		to := end
-		if i+1 < len(levels) {
-			to = levels[i+1].at
-		}
-		sum += float64(l.value) * (to - l.at).Seconds()
+	var sum float64
+	var before level
+	for l := range levels(changes) {
+		sum += float64(before.value) * (l.at - before.at).Seconds()
+		before = l
 	}
-	return sum
+	return sum + float64(before.value)*(end-before.at).Seconds()
 }
 
 func (u *usage) series() []Series {
-	return []Series{
-		{SeriesRejected, "pods", u.points(u.rejected)},
-		{SeriesRunning, "pods", u.points(u.running)},
-		{SeriesHeld, "nodes", u.points(u.heldNodes)},
-		{SeriesExposed, "nodes", u.points(u.exposedNodes)},
-		{SeriesSeen, "mCPU", u.points(u.seen)},
-		{SeriesPlaced, "mCPU", u.points(slices.Concat(u.seen, u.hidden))},
-		{SeriesAllocatable, "mCPU", u.points(u.allocatable)},
+	all := []Series{
+		{SeriesRejected, "pods", points(u.rejected, u.end)},
+		{SeriesRunning, "pods", points(u.running, u.end)},
+		{SeriesHeld, "nodes", points(u.heldNodes, u.end)},
+		{SeriesExposed, "nodes", points(u.exposedNodes, u.end)},
+		{SeriesSeen, "mCPU", points(u.seen, u.end)},
 	}
+	return append(all,
+		Series{SeriesPlaced, "mCPU", points(append(u.seen, u.hidden...), u.end)},
+		Series{SeriesAllocatable, "mCPU", points(u.allocatable, u.end)},
+	)
 }
 
-// points begin with 0 at the start of the trace and end with the last value at its end.
-func (u *usage) points(changes []change) []Point {
-	levels := accumulate(append([]change{{0, 0}}, changes...))
-	levels = append(levels, level{max(u.end, levels[len(levels)-1].at), last(levels)})
-	points := make([]Point, len(levels))
-	for i, l := range levels {
-		points[i] = Point{l.at.Seconds(), float64(l.value)}
+// points begin with the start of the trace and end with its end.
+func points(changes []change, end time.Duration) []Point {
+	var points []Point
+	var last level
+	for l := range thin(levels(changes), end) {
+		points = append(points, Point{l.at.Seconds(), float64(l.value)})
+		last = l
 	}
-	return thin(points)
+	if last.at < end {
+		points = append(points, Point{end.Seconds(), float64(last.value)})
+	}
+	return points
 }
 
-// thin keeps the first, lowest, highest and last point of each bucket of time, if there are more than maxPoints.
-func thin(points []Point) []Point {
-	if len(points) <= maxPoints {
-		return points
+// thin keeps the first, lowest, highest and last level of each bucket of time, if there are too many for a series.
+func thin(all iter.Seq[level], end time.Duration) iter.Seq[level] {
+	number := 0
+	for range all {
+		number++
 	}
-	const buckets = maxPoints / 4
-	start, span := points[0].At, points[len(points)-1].At-points[0].At
-	bucketOf := func(p Point) int { return min(buckets-1, int(math.Floor((p.At-start)/span*buckets))) }
-	var kept []Point
-	for from := 0; from < len(points); {
-		to, lowest, highest := from, from, from
-		for ; to < len(points) && bucketOf(points[to]) == bucketOf(points[from]); to++ {
-			if points[to].Value < points[lowest].Value {
-				lowest = to
-			}
-			if points[to].Value > points[highest].Value {
-				highest = to
-			}
-		}
-		indices := []int{from, lowest, highest, to - 1}
-		slices.Sort(indices)
-		for _, i := range slices.Compact(indices) {
-			kept = append(kept, points[i])
-		}
-		from = to
+	if number < maxPoints {
+		return all
 	}
-	return kept
+	const buckets = maxPoints/4 - 1
+	width := end/buckets + 1
+	return func(yield func(level) bool) {
+		var first, lowest, highest, last level
+		flush := func() bool {
+			kept := []level{first, lowest, highest, last}
+			slices.SortFunc(kept, func(a, b level) int { return cmp.Compare(a.at, b.at) })
+			for _, l := range slices.Compact(kept) {
+				if !yield(l) {
+					return false
+				}
+			}
+			return true
+		}
+		for l := range all {
+			if l.at/width != first.at/width {
+				if !flush() {
+					return
+				}
+				first, lowest, highest = l, l, l
+			}
+			if l.value < lowest.value {
+				lowest = l
+			}
+			if l.value > highest.value {
+				highest = l
+			}
+			last = l
+		}
+		flush()
+	}
 }

@@ -51,7 +51,7 @@ func (w *wave) usesAgain(p *podRecord, allocatable trace.Resources) bool {
 // release notes that the scheduler no longer counts a pod of the wave.
 func (w *wave) release(p *podRecord) {
 	w.live.remove(p.Requests)
-	if p.evidence() != nil {
+	if p.Rejection != nil {
 		w.givenBack.add(p.Requests)
 	}
 }
@@ -94,6 +94,6 @@ func (w *wave) closedForm(m *machine, allocatable trace.Resources) (*ClosedForm,
 	if int64(len(w.pods)) != bound {
 		return nil, fmt.Sprintf("%d pods were bound where %d fit", len(w.pods), bound)
 	}
-	admitted, _ := copiesThatFit(room.minus(m.hidden(m.running(w.start), w.start, 0)), pod, allocatable)
+	admitted, _ := copiesThatFit(room.minus(m.hidden(m.running(w.start.seq), w.start, 0)), pod, allocatable)
 	return &ClosedForm{Bound: int(bound), Admitted: int(admitted)}, ""
 }
