@@ -19,12 +19,12 @@ func planningMetrics() []Metric {
 			return new(h.BeyondReady.Duration.Seconds())
 		})},
 		{Name: MetricIdle, Unit: "mCPU·s", ofRun: ofHolds(func(h *Hold) *float64 { return h.Idle })},
-		{Name: MetricUnusedAtEnd, Unit: "mCPU", ofRun: func(r *Run) *Observation { return &Observation{Value: float64(r.Usage.UnusedAtEnd)} }},
+		{Name: MetricUnusedAtEnd, Unit: "mCPU", ofRun: func(r *Run) *Observation { return r.unused(float64(r.Usage.UnusedAtEnd)) }},
 		{Name: MetricUnused, Unit: "mCPU·s", MachineDependent: true, ofRun: func(r *Run) *Observation {
 			if _, reached := r.Phases[trace.PhaseScaleUp]; !reached {
 				return nil
 			}
-			return &Observation{Value: r.Usage.UnusedSeconds}
+			return r.unused(r.Usage.UnusedSeconds)
 		}},
 		{Name: MetricNodesUsed, Unit: "nodes", ofRun: func(r *Run) *Observation { return count(len(r.runningByNode())) }},
 		{Name: MetricNodesNeeded, Unit: "nodes", ofRun: (*Run).nodesNeeded},
@@ -42,6 +42,14 @@ func ofHidden(amount func(Usage) float64) func(*Run) *Observation {
 		}
 		return &Observation{Value: amount(r.Usage)}
 	}
+}
+
+// unused is a figure of what Ready nodes leave unused; nil if there was none.
+func (r *Run) unused(amount float64) *Observation {
+	if r.Usage.ReadyNodes == 0 {
+		return nil
+	}
+	return &Observation{Value: amount}
 }
 
 // podStart is the time from the pod's creation to Running; censored for one that was still waiting at the end of the trace. Nil for one that ended, or

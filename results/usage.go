@@ -52,9 +52,10 @@ type Usage struct {
 	PeakHidden, PeakOvercommit int64
 	OvercommitSeconds          float64
 	// UnusedAtEnd is what was free at the end on the nodes that were there and had been Ready, UnusedSeconds the integral of the same since the start of the
-	// scale-up, in millicore-seconds.
+	// scale-up, in millicore-seconds. ReadyNodes counts the nodes that ever were Ready.
 	UnusedAtEnd   int64
 	UnusedSeconds float64
+	ReadyNodes    int
 }
 
 // change is a step of a quantity.
@@ -107,6 +108,7 @@ type usage struct {
 	rejected, running, heldNodes, exposedNodes []change
 	unused                                     int64
 	unusedSeconds                              float64
+	readyNodes                                 int
 }
 
 // closeUsage computes the run's usage and series, once pods and nodes are closed.
@@ -128,7 +130,7 @@ func (l *ledger) closeUsage() {
 	}
 	l.run.Usage = Usage{
 		PeakHidden: peak(u.hidden), PeakOvercommit: peak(u.over), OvercommitSeconds: integral(u.over, u.end),
-		UnusedAtEnd: u.unused, UnusedSeconds: u.unusedSeconds,
+		UnusedAtEnd: u.unused, UnusedSeconds: u.unusedSeconds, ReadyNodes: u.readyNodes,
 	}
 	l.run.Series = u.series()
 }
@@ -188,6 +190,7 @@ func (u *usage) addNode(n *nodeRecord, allocatable int64, seen, hidden []change)
 	if n.Ready == nil {
 		return
 	}
+	u.readyNodes++
 	usable := max(*n.Ready, n.Registered)
 	if n.Hold != nil {
 		n.Hold.Idle = new(free(total, allocatable, interval{usable, n.Registered + n.Hold.Total.Duration}))

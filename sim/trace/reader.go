@@ -24,6 +24,8 @@ type Reader struct {
 	header Header
 	last   time.Duration
 	ended  bool
+	// event is where the next event is decoded into: a variable of Next would be allocated for each of millions.
+	event Event
 }
 
 // NewReader reads the header of the trace in r. Name is used in errors (a path, say). It fails when the first line is not a header of
@@ -70,10 +72,11 @@ func (t *Reader) Next() (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	var e Event
-	if err := json.Unmarshal(data, &e); err != nil {
+	t.event = Event{}
+	if err := json.Unmarshal(data, &t.event); err != nil {
 		return Event{}, t.refused(err)
 	}
+	e := t.event
 	switch {
 	case e.Kind == "":
 		return Event{}, fmt.Errorf("%s:%d: not an event: it has no \"kind\"", t.name, t.line)
