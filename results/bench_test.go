@@ -175,39 +175,50 @@ func TestClosedFormHoldsOnEveryNodeOfALargeCluster(t *testing.T) {
 	check(t, "hidden", run.value(t, MetricRejectedPodsByCause, string(CauseHiddenStaticPod)), 50)
 }
 
-// TestMemoryDoesNotGrowWithEvents compares what is kept of a trace with what is kept of one that has fifty times as many events about the same
-// nodes and pods.
-func TestMemoryDoesNotGrowWithEvents(t *testing.T) {
-	kept := func(c cluster) uint64 {
-		in, out := io.Pipe()
-		go func() { _ = out.CloseWithError(c.write(out)) }() // the reader sees the error
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		reader, err := trace.NewReader("pipe", in)
+// kept is how many bytes are kept of a trace when its last event was read.
+func kept(t *testing.T, c scenario) uint64 {
+	t.Helper()
+	in, out := io.Pipe()
+	go func() { _ = out.CloseWithError(c.write(out)) }() // the reader sees the error
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	reader, err := trace.NewReader("pipe", in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger(reader.Header())
+	for {
+		e, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := newLedger(reader.Header())
-		for {
-			e, err := reader.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.enter(e)
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		runtime.KeepAlive(l)
-		return after.HeapAlloc - before.HeapAlloc
+		l.enter(e)
 	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(l)
+	return after.HeapAlloc - before.HeapAlloc
+}
+
+// TestMemoryDoesNotGrowWithEvents compares what is kept of a trace with what is kept of one that has fifty times as many events about the same
+// nodes and pods.
+func TestMemoryDoesNotGrowWithEvents(t *testing.T) {
 	few, many := cluster{nodes: 20, podsPerNode: 10}, cluster{nodes: 20, podsPerNode: 10, idle: 20_000}
-	kept(few) // warm up what is kept for ever
-	if short, long := kept(few), kept(many); long > short+short/2 {
+	kept(t, few) // warm up what is kept for ever
+	if short, long := kept(t, few), kept(t, many); long > short+short/2 {
 		t.Errorf("%d bytes are kept of a short trace, %d of one with 40,000 more events", short, long)
+	}
+}
+
+// TestMemoryOfAStorm bounds what is kept of a rejected pod: of 1.4 million pods, 1 GB.
+func TestMemoryOfAStorm(t *testing.T) {
+	const pods, limit = 20_000, 700
+	if each := kept(t, storm{nodes: 20, rejected: pods}) / pods; each > limit {
+		t.Errorf("%d bytes are kept of each pod, want at most %d", each, limit)
 	}
 }
 
