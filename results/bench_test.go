@@ -216,7 +216,7 @@ func TestMemoryDoesNotGrowWithEvents(t *testing.T) {
 
 // TestMemoryOfAStorm bounds what is kept of a rejected pod: of 1.4 million pods, 1 GB.
 func TestMemoryOfAStorm(t *testing.T) {
-	const pods, limit = 20_000, 700
+	const pods, limit = 5_000, 700
 	if each := kept(t, storm{nodes: 20, rejected: pods}) / pods; each > limit {
 		t.Errorf("%d bytes are kept of each pod, want at most %d", each, limit)
 	}
