@@ -92,11 +92,17 @@ func Survival(byRun [][]*Observation) stats.Survival {
 	return stats.KaplanMeier(all)
 }
 
-// rate sets the totals of a metric and of what it counts a part of beside each other.
-func rate(part, whole *Figure) *Rate {
+// rate sets the totals of a metric and of what it counts a part of beside each other. A run that may not be judged may have been about to show more, so
+// that nothing bounds the rate of the arm then.
+func rate(part, whole *Figure, conclusive bool) *Rate {
 	k, n := int(sum(part.Runs)), int(sum(whole.Runs))
 	r := &Rate{Count: k, Estimate: stats.Proportion(k, n)}
-	if n > 0 {
+	switch {
+	case n == 0:
+	case !conclusive:
+		r.Interval = nil
+		r.Warnings = append(r.Warnings, stats.Warning{Code: WarnInconclusive, Message: "a run of the arm is inconclusive: nothing bounds the rate"})
+	default:
 		r.Warnings = append(r.Warnings, stats.Warning{Code: WarnIndependent,
 			Message: "the interval takes the nodes of a run to be independent of one another, which they are not entirely: they share a control plane"})
 	}

@@ -20,6 +20,9 @@ func TestRateOverAllRuns(t *testing.T) {
 	check(t, "a caveat", warned(raced.Warnings, WarnIndependent), true)
 	none := summary.Arms[1].Figure(MetricNewNodesWithRejection, "").Rate
 	check(t, "none of 2, at most", *none.Interval, *stats.Proportion(0, 2).Interval)
+	cut := summarize(t, seeded(t, gated(t), 1), seeded(t, newScript(t, "gated", gate), 2)).Arms[0].Figure(MetricNewNodesWithRejection, "").Rate
+	check(t, "nothing bounds an arm with a run that was cut short", cut.Interval, nil)
+	check(t, "and it says why", warned(cut.Warnings, WarnInconclusive), true)
 	check(t, "a metric that is no part of another", summary.Arms[0].Figure(MetricRejectedPods, "").Rate, nil)
 }
 

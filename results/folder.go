@@ -80,20 +80,20 @@ func findTraces(dir string) ([]string, error) {
 // arrange brings traces in the order in which their runs began, and checks that they belong together.
 func (f *Folder) arrange(paths []string) error {
 	starts := map[string]time.Time{}
-	var experiment string
+	var experiment, from string
 	var problems []error
-	for i, path := range paths {
+	for _, path := range paths {
 		header, err := readHeader(path)
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		if i == 0 {
-			experiment = header.Experiment
+		if from == "" {
+			experiment, from = header.Experiment, path
 		}
 		if header.Experiment != experiment {
 			problems = append(problems, fmt.Errorf("%s is of experiment %q, and %s of %q: a results folder holds one experiment",
-				path, header.Experiment, paths[0], experiment))
+				path, header.Experiment, from, experiment))
 		}
 		starts[path] = header.Start
 	}

@@ -62,6 +62,7 @@ func TestFolderRefuses(t *testing.T) {
 	}{
 		{"an empty folder", nil, []string{"is not a results folder"}},
 		{"a foreign file", map[string]string{"a/trace.jsonl": "hello\n", "b/trace.jsonl": ""}, []string{"a/trace.jsonl:1: not a trace", "b/trace.jsonl: empty file"}},
+		{"one that is empty", map[string]string{"a/trace.jsonl": "", "b/trace.jsonl": header}, []string{"a/trace.jsonl: empty file, not a trace"}},
 		{"another schema", map[string]string{"trace.jsonl": `{"schema":"mirrorgap.trace/v9"}`}, []string{`trace.jsonl:1: trace of schema "mirrorgap.trace/v9"`}},
 		{"a line that is no event", map[string]string{"trace.jsonl": header + "{\n{}\n"}, []string{"trace.jsonl:2: "}},
 		{"two experiments", map[string]string{"a/trace.jsonl": header, "b/trace.jsonl": strings.Replace(header, "by-hand", "another", 1)},

@@ -124,9 +124,10 @@ func summarizeArm(name string, runs []*Digest, metrics []Metric) Arm {
 		f.estimate(name)
 		arm.Figures = append(arm.Figures, f)
 	}
+	conclusive := !slices.ContainsFunc(arm.Runs, func(r RunInfo) bool { return !r.Conclusive })
 	for i := range arm.Figures {
 		if f := &arm.Figures[i]; f.of != "" {
-			f.Rate = rate(f, arm.Figure(f.of, ""))
+			f.Rate = rate(f, arm.Figure(f.of, ""), conclusive)
 		}
 	}
 	return arm

@@ -129,7 +129,7 @@ func finding(arm *Arm) string {
 // bound says what none of n new nodes means for others.
 func bound(arm *Arm) string {
 	f := arm.Figure(MetricNewNodesWithRejection, "")
-	if f == nil || f.Rate == nil || f.Rate.N == 0 || f.Rate.Count > 0 {
+	if f == nil || f.Rate == nil || f.Rate.Interval == nil || f.Rate.Count > 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (at most %s %% at 95 %%)", number(100*f.Rate.Interval.High))

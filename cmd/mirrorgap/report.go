@@ -39,12 +39,27 @@ func reportCommand() *cobra.Command {
 			if err := r.Write(out); err != nil {
 				return err
 			}
-			return as.write(cmd.OutOrStdout(), r.Summary, func(w io.Writer) error { return showRun(w, r.Summary, out) })
+			if err := as.write(cmd.OutOrStdout(), r.Summary, func(w io.Writer) error { return showRun(w, r.Summary, out) }); err != nil {
+				return err
+			}
+			return judgeable(r.Summary)
 		},
 	}
 	as = addOutput(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "`folder` to write to (default DIR)")
 	return cmd
+}
+
+// judgeable is an errInconclusive unless every run may be judged.
+func judgeable(s *results.Summary) error {
+	for i := range s.Arms {
+		for _, run := range s.Arms[i].Runs {
+			if !run.Conclusive {
+				return fmt.Errorf("arm %s, seed %d ended as %s: %w", s.Arms[i].Name, run.Seed, run.End, errInconclusive)
+			}
+		}
+	}
+	return nil
 }
 
 // buildReport reads a results folder, with the experiment that is in it, if there is one. A plan that is given is used instead of that experiment's.
