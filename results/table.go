@@ -24,10 +24,24 @@ const (
 // absent stands for a figure that was not measured.
 const absent = "–"
 
-// row is one line of a table: a label and what it shows of an arm.
+// row is one line of a table: a label, what it shows of an arm, and the name of the metric that this is, if it is one.
 type row struct {
-	label string
-	cell  func(*Arm) string
+	label  string
+	cell   func(*Arm) string
+	metric string
+}
+
+// runRow shows a metric of runs, nodesRow a time of nodes, podsRow one of pods.
+func runRow(label, metric string, key ...string) row {
+	return row{label, runCell(metric, key...), metric}
+}
+
+func nodesRow(label, metric string) row {
+	return row{label, timesCell(metric, func(f *Figure) *Distribution { return f.OverNodes }), metric}
+}
+
+func podsRow(label, metric string) row {
+	return row{label, timesCell(metric, func(f *Figure) *Distribution { return f.OverPods }), metric}
 }
 
 // Table writes a summary for a person: one sentence that says what was found, then a row a metric and a column an arm, in plain text of at most
@@ -40,7 +54,7 @@ func Table(w io.Writer, s *Summary, width int) error {
 	begun.Arms = slices.DeleteFunc(slices.Clone(s.Arms), func(a Arm) bool { return a.neverBegan() })
 	for i := range s.Arms {
 		if arm := &s.Arms[i]; arm.neverBegan() {
-			writeText(&out, arm.Name+": "+failure(arm), width)
+			writeText(&out, fmt.Sprintf("%s: %s (n = %s).", arm.Name, failure(arm), runs(len(arm.Runs))), width)
 		}
 	}
 	if len(begun.Arms) > 0 {
@@ -69,7 +83,7 @@ func failure(a *Arm) string {
 	if len(messages) > 0 {
 		text += ": " + strings.Join(messages, "; ")
 	}
-	return text + fmt.Sprintf(" (n = %s).", runs(len(a.Runs)))
+	return text
 }
 
 // writeFigures writes the sentence, the table and its legend.
@@ -113,6 +127,9 @@ func (s *Summary) Sentence() string {
 
 // finding says what was found in an arm, over all its runs.
 func finding(arm *Arm) string {
+	if arm.neverBegan() {
+		return failure(arm)
+	}
 	text := fmt.Sprintf("%s of %s rejected pods", total(arm, MetricNewNodesWithRejection), nodes(arm, MetricNewNodes, "new")) + bound(arm)
 	if initial := total(arm, MetricInitialNodesWithRejection); initial != "0" || total(arm, MetricNewNodes) == "0" {
 		text += fmt.Sprintf(", %s of %s", initial, nodes(arm, MetricInitialNodes, "initial"))
@@ -120,23 +137,34 @@ func finding(arm *Arm) string {
 	if reasons := byKey(arm, MetricRejectedPodsByReason); len(reasons) > 0 {
 		text += " (" + strings.Join(reasons, ", ") + ")"
 	}
-	if caveats := caveats(arm); caveats != "" {
-		text += ", but " + caveats
+	if caveats := caveats(arm); len(caveats) > 0 {
+		text += ", but " + strings.Join(caveats, " and ")
 	}
 	return text
 }
 
 // bound says what none of n new nodes means for others.
 func bound(arm *Arm) string {
-	f := arm.Figure(MetricNewNodesWithRejection, "")
-	if f == nil || f.Rate == nil || f.Rate.Interval == nil || f.Rate.Count > 0 {
-		return ""
+	if rate := arm.NoneRejected(); rate != nil {
+		return fmt.Sprintf(" (at most %s %% at 95 %%)", percent(rate.Interval.High))
 	}
-	return fmt.Sprintf(" (at most %s %% at 95 %%)", number(100*f.Rate.Interval.High))
+	return ""
 }
 
-// caveats says how many runs do not carry a conclusion, or only a lower bound.
-func caveats(arm *Arm) string {
+// NoneRejected is the rate of new nodes with a rejection if it is 0 and its bound means something: each of the nodes could be scheduled onto, and no
+// run was cut short. Else nil.
+func (a *Arm) NoneRejected() *Rate {
+	f := a.Figure(MetricNewNodesWithRejection, "")
+	if f == nil || f.Rate == nil || f.Rate.Interval == nil || f.Rate.Count > 0 || len(caveats(a)) > 0 {
+		return nil
+	}
+	return f.Rate
+}
+
+func percent(share float64) string { return number(100 * share) }
+
+// caveats says how many nodes were never put to the test, and how many runs do not carry a conclusion, or only a lower bound.
+func caveats(arm *Arm) []string {
 	inconclusive, unsettled := 0, 0
 	for _, run := range arm.Runs {
 		switch {
@@ -147,13 +175,16 @@ func caveats(arm *Arm) string {
 		}
 	}
 	var parts []string
+	if never := total(arm, MetricNeverSchedulable); never != "0" {
+		parts = append(parts, never+" of them never schedulable")
+	}
 	if inconclusive > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s inconclusive", inconclusive, runs(len(arm.Runs))))
 	}
 	if unsettled > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s not settled at the time limit", unsettled, runs(len(arm.Runs))))
 	}
-	return strings.Join(parts, " and ")
+	return parts
 }
 
 // byKey lists the totals of a metric that has keys, without the zeros.
@@ -172,59 +203,59 @@ func byKey(arm *Arm, name string) []string {
 // rowsOf lists the rows that have something to say about one of the arms.
 func rowsOf(s *Summary) []row {
 	rows := []row{
-		{"runs", func(a *Arm) string { return strconv.Itoa(len(a.Runs)) }},
-		{"how it ended", ends},
+		{"runs", func(a *Arm) string { return strconv.Itoa(len(a.Runs)) }, ""},
+		{"how it ended", ends, ""},
 		{"nodes a run", func(a *Arm) string {
 			return runCell(MetricInitialNodes)(a) + " initial + " + runCell(MetricNewNodes)(a) + " new"
-		}},
-		{"pods created", runCell(MetricPodsCreated)},
-		{"pods rejected", runCell(MetricRejectedPods)},
+		}, ""},
+		runRow("pods created", MetricPodsCreated),
+		runRow("pods rejected", MetricRejectedPods),
 	}
 	rows = append(rows, keyRows(s, MetricRejectedPodsByReason, "  ")...)
 	rows = append(rows, keyRows(s, MetricRejectedPodsByCause, "  by ")...)
 	rows = append(rows,
-		row{"  not shown by the API", runCell(MetricNotShownByAPI)},
+		runRow("  not shown by the API", MetricNotShownByAPI),
 		row{"nodes with a rejection", func(a *Arm) string {
 			return fmt.Sprintf("%s/%s new, %s/%s initial", total(a, MetricNewNodesWithRejection), total(a, MetricNewNodes),
 				total(a, MetricInitialNodesWithRejection), total(a, MetricInitialNodes))
-		}},
-		row{"first-wave rejections", runCell(MetricFirstWaveRejections)},
+		}, MetricNewNodesWithRejection},
+		runRow("first-wave rejections", MetricFirstWaveRejections),
 		row{"  closed form / seen", func(a *Arm) string {
 			return fmt.Sprintf("%s / %s on %s/%s nodes", total(a, MetricClosedFormRejections), total(a, MetricClosedFormObserved),
 				total(a, MetricClosedFormNodes), total(a, MetricNewNodes))
-		}},
-		row{"storm rejections", runCell(MetricStormRejections)},
-		row{"  rate, all nodes", runCell(MetricStormRate)},
-		row{"  measured over", runCell(MetricStormSpan)},
-		row{"  rate, an exposed node", runCell(MetricStormRatePerNode)},
-		row{"exposure", nodesCell(MetricExposure)},
+		}, MetricClosedFormObserved},
+		runRow("storm rejections", MetricStormRejections),
+		runRow("  rate, all nodes", MetricStormRate),
+		runRow("  measured over", MetricStormSpan),
+		runRow("  rate, an exposed node", MetricStormRatePerNode),
+		nodesRow("exposure", MetricExposure),
 	)
 	if slices.ContainsFunc(s.Arms, func(a Arm) bool { return a.Gate != nil }) {
 		rows = append(rows,
-			row{"hold", nodesCell(MetricHold)},
-			row{"  of it after Ready", nodesCell(MetricHoldBeyondReady)},
-			row{"  mirrors created", nodesCell(MetricHoldMirrors)},
-			row{"  checker noticed", nodesCell(MetricHoldChecker)},
-			row{"  controller released", nodesCell(MetricHoldController)},
-			row{"  then scheduler used it", nodesCell(MetricSchedulerUse)},
+			nodesRow("hold", MetricHold),
+			nodesRow("  of it after Ready", MetricHoldBeyondReady),
+			nodesRow("  mirrors created", MetricHoldMirrors),
+			nodesRow("  checker noticed", MetricHoldChecker),
+			nodesRow("  controller released", MetricHoldController),
+			nodesRow("  then scheduler used it", MetricSchedulerUse),
 		)
 	}
 	return append(rows,
-		row{"pod start, p50/p90/max", podsCell(MetricPodStart)},
-		row{"failed pods", runCell(MetricFailed)},
-		row{"extra pods created", runCell(MetricExtraPods)},
-		row{"peak overcommit", runCell(MetricPeakOvercommit)},
-		row{"held beyond Ready", runCell(MetricHeldNodes)},
-		row{"  idle meanwhile", runCell(MetricIdle)},
-		row{"unused at the end", runCell(MetricUnusedAtEnd)},
-		row{"nodes needed", runCell(MetricNodesNeeded)},
-		row{"all Running: scale-up +", runCell(MetricRunningAfterScaleUp)},
-		row{"  workload +", runCell(MetricRunningAfterWorkload)},
-		row{"Running at the end", runCell(MetricRunningAtEnd)},
-		row{"Pending, unschedulable", runCell(MetricUnschedulableAtEnd)},
-		row{"Pending, other", runCell(MetricPendingAtEnd)},
-		row{"wall time", runCell(MetricWall)},
-		row{"  after last mirror", runCell(MetricWallBeyondLastMirror)},
+		podsRow("pod start, p50/p90/max", MetricPodStart),
+		runRow("failed pods", MetricFailed),
+		runRow("extra pods created", MetricExtraPods),
+		runRow("peak overcommit", MetricPeakOvercommit),
+		runRow("held beyond Ready", MetricHeldNodes),
+		runRow("  idle meanwhile", MetricIdle),
+		runRow("unused at the end", MetricUnusedAtEnd),
+		runRow("nodes needed", MetricNodesNeeded),
+		runRow("all Running: scale-up +", MetricRunningAfterScaleUp),
+		runRow("  workload +", MetricRunningAfterWorkload),
+		runRow("Running at the end", MetricRunningAtEnd),
+		runRow("Pending, unschedulable", MetricUnschedulableAtEnd),
+		runRow("Pending, other", MetricPendingAtEnd),
+		runRow("wall time", MetricWall),
+		runRow("  after last mirror", MetricWallBeyondLastMirror),
 	)
 }
 
@@ -232,13 +263,17 @@ func rowsOf(s *Summary) []row {
 type TableRow struct {
 	Label string
 	Cells []string
+	// MachineDependent is the metric's.
+	MachineDependent bool
 }
 
 // Rows are the lines of the table that Table writes.
 func (s *Summary) Rows() []TableRow {
 	var rows []TableRow
 	for _, r := range rowsOf(s) {
-		row := TableRow{Label: r.label}
+		row := TableRow{Label: r.label, MachineDependent: slices.ContainsFunc(s.Arms[0].Figures, func(f Figure) bool {
+			return f.Name == r.metric && f.MachineDependent
+		})}
 		for i := range s.Arms {
 			row.Cells = append(row.Cells, r.cell(&s.Arms[i]))
 		}
@@ -258,7 +293,7 @@ func keyRows(s *Summary, name, indent string) []row {
 	var rows []row
 	for i := range s.Arms[0].Figures { // every arm has the same
 		if f := &s.Arms[0].Figures[i]; f.Name == name {
-			rows = append(rows, row{indent + f.Key, runCell(name, f.Key)})
+			rows = append(rows, runRow(indent+f.Key, name, f.Key))
 		}
 	}
 	return rows
@@ -347,15 +382,7 @@ func over(d Distribution, runs int, unit string) string {
 	return text
 }
 
-// nodesCell shows a time of nodes, podsCell one of pods.
-func nodesCell(name string) func(*Arm) string {
-	return timesCell(name, func(f *Figure) *Distribution { return f.OverNodes })
-}
-
-func podsCell(name string) func(*Arm) string {
-	return timesCell(name, func(f *Figure) *Distribution { return f.OverPods })
-}
-
+// timesCell shows a time of nodes or pods.
 func timesCell(name string, distribution func(*Figure) *Distribution) func(*Arm) string {
 	return func(a *Arm) string {
 		f := a.Figure(name, "")
@@ -466,7 +493,7 @@ func commas(digits string) string {
 func writeBlock(out *strings.Builder, rows []row, arms []Arm, width int) {
 	column := (width-labelWidth)/len(arms) - columnGap
 	names := func(a *Arm) string { return a.Name }
-	for _, r := range append([]row{{"", names}}, rows...) {
+	for _, r := range append([]row{{"", names, ""}}, rows...) {
 		cells := [][]string{wrap(r.label, labelWidth)}
 		height := len(cells[0])
 		for i := range arms {

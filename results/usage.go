@@ -23,6 +23,8 @@ const (
 	SeriesSeen        = "cpuSeenByScheduler"
 	SeriesPlaced      = "cpuPlacedOnNodes"
 	SeriesAllocatable = "cpuAllocatable"
+	// SeriesOvercommit is the cpu that is placed on nodes beyond what each of them has, summed over these. It knows no more than MetricPeakOvercommit.
+	SeriesOvercommit = "cpuOvercommitted"
 )
 
 // Series is a quantity over the time of a run, as a step function.
@@ -302,6 +304,7 @@ func (u *usage) series() []Series {
 	return append(all,
 		Series{SeriesPlaced, "mCPU", points(append(u.seen, u.hidden...), u.end)},
 		Series{SeriesAllocatable, "mCPU", points(u.allocatable, u.end)},
+		Series{SeriesOvercommit, "mCPU", points(u.over, u.end)},
 	)
 }
 
