@@ -3,6 +3,7 @@ package experiments
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,6 +16,9 @@ const (
 	APIVersion = "mirrorgap.dev/v1alpha1"
 	Kind       = "Experiment"
 )
+
+// ResolvedFile is the name, in a results folder, of the experiment as it was run.
+const ResolvedFile = "experiment.yaml"
 
 // Experiment is one file: a simulated cluster, the arms that are compared in it, and the seeds that each arm is run with.
 type Experiment struct {
@@ -123,6 +127,9 @@ type Run struct {
 	Arm  Arm
 	Seed uint64
 }
+
+// Folder is the folder of the run in the results folder of its experiment.
+func (r Run) Folder() string { return filepath.Join(r.Arm.Name, fmt.Sprintf("seed-%d", r.Seed)) }
 
 // Runs lists the runs in the order in which they are to be made: all arms of the first seed, then all of the next, so that an experiment which is
 // cut short still holds whole comparisons.

@@ -58,6 +58,19 @@ func Parse(name string, data []byte, files fs.FS) (*Experiment, error) {
 	return e, nil
 }
 
+// KindOf is the kind that the file at path says it is of, Kind or SweepKind; empty if it says nothing, or cannot be read.
+func KindOf(path string) string {
+	data, err := readFile(folder("."), path)
+	if err != nil {
+		return ""
+	}
+	root, problem := parseYAML(path, data)
+	if problem != nil || scalar(root, "apiVersion") != APIVersion {
+		return ""
+	}
+	return scalar(root, "kind")
+}
+
 // kinds are the kinds of files, as errors speak of them, and what runs them.
 var kinds = map[string]struct{ article, command string }{
 	Kind:      {"an experiment", "mirrorgap run"},

@@ -35,8 +35,8 @@ Exit codes: 0 done, 1 a threshold is not met, 2 bad input, 3 inconclusive, 4 a r
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(), gateCommand(), upCommand(), reportCommand(), compareCommand(), recordCommand(), analyzeCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(),
-		controllers.NewCommand(), checker.NewCommand())
+	root.AddCommand(runCommand(), runOneCommand(), sweepCommand(), gateCommand(), upCommand(), reportCommand(), compareCommand(), recordCommand(),
+		analyzeCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(), controllers.NewCommand(), checker.NewCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = orUsageError(cmd.Args)
 	}
@@ -77,6 +77,9 @@ func find(name string) (*experiments.Experiment, error) {
 	if slices.Contains(library.List(), name) {
 		return library.Get(name)
 	}
+	if slices.Contains(library.Sweeps(), name) {
+		return nil, usageError{fmt.Errorf("%s is a sweep: mirrorgap sweep makes its runs", name)}
+	}
 	if _, err := os.Stat(name); err != nil && !strings.ContainsAny(name, "./\\") {
 		return nil, usageError{fmt.Errorf("there is no experiment and no file %q: mirrorgap list shows the experiments", name)}
 	}
@@ -97,17 +100,28 @@ func inFile(name string, err error) error {
 func listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the experiments that come with mirrorgap",
+		Short: "List the experiments and sweeps that come with mirrorgap",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			row := func(name, description string) {
+				summary, _, _ := strings.Cut(description, "\n")
+				fmt.Fprintf(table, "%s\t%s\n", name, summary)
+			}
 			for _, name := range library.List() {
 				e, err := library.Get(name)
 				if err != nil {
 					return err
 				}
-				summary, _, _ := strings.Cut(e.Spec.Description, "\n")
-				fmt.Fprintf(table, "%s\t%s\n", name, summary)
+				row(name, e.Spec.Description)
+			}
+			fmt.Fprintln(table, "\nSweeps, for mirrorgap sweep:")
+			for _, name := range library.Sweeps() {
+				s, err := library.Sweep(name)
+				if err != nil {
+					return err
+				}
+				row(name, s.Spec.Description)
 			}
 			return table.Flush()
 		},
@@ -118,19 +132,19 @@ func validateCommand() *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
 		Use:    "validate NAME|FILE",
-		Short:  "Check an experiment without running it",
+		Short:  "Check an experiment or a sweep without running it",
 		Args:   cobra.ExactArgs(1),
 		PreRun: quiet,
 		RunE: func(cmd *cobra.Command, arguments []string) error {
-			e, err := load(arguments)
+			file, verdict, err := loadAny(arguments)
 			if err != nil {
 				return err
 			}
 			if !full {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is valid (arms: %d, seeds: %d)\n", e.Metadata.Name, len(e.Spec.Arms), len(e.Spec.Seeds))
+				fmt.Fprintln(cmd.OutOrStdout(), verdict)
 				return nil
 			}
-			resolved, err := e.YAML()
+			resolved, err := file.YAML()
 			if err != nil {
 				return err
 			}
@@ -138,8 +152,24 @@ func validateCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&full, "print", false, "print the experiment with all defaults set and all files inline")
+	cmd.Flags().BoolVar(&full, "print", false, "print it with all defaults set and all files inline")
 	return cmd
+}
+
+// loadAny loads an experiment or a sweep, and says what there is in it.
+func loadAny(arguments []string) (file interface{ YAML() ([]byte, error) }, verdict string, err error) {
+	if isSweep(arguments[0]) {
+		s, err := loadSweep(arguments[0])
+		if err != nil {
+			return nil, "", err
+		}
+		return s, fmt.Sprintf("%s is valid (cases: %d, arms: %d, seeds: %d)", s.Metadata.Name, len(s.Cases), len(s.Arms()), len(s.Spec.Seeds)), nil
+	}
+	e, err := load(arguments)
+	if err != nil {
+		return nil, "", err
+	}
+	return e, fmt.Sprintf("%s is valid (arms: %d, seeds: %d)", e.Metadata.Name, len(e.Spec.Arms), len(e.Spec.Seeds)), nil
 }
 
 func versionCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,17 @@ func TestCommands(t *testing.T) {
 		"up-refused":                       {"up refused.yaml", 2},
 		"up-unknown-arm":                   {"up quick --arm gate", 2},
 		"up-bad-seed":                      {"up quick --seed one", 2},
+		"run-sweep":                        {"run kubelet-version", 2},
+		"sweep-dry-run":                    {"sweep static-pod-size --dry-run", 0},
+		"sweep-unknown":                    {"sweep kubelet-versions", 2},
+		"sweep-experiment":                 {"sweep quick", 2},
+		"sweep-refused":                    {"sweep refused-sweep.yaml", 2},
+		"sweep-nothing":                    {"sweep", 2},
+		"sweep-parallel":                   {"sweep kubelet-version --parallel 0", 2},
+		"sweep-folder-in-use":              {"sweep kubelet-version --out .", 2},
+		"sweep-one-unknown":                {"run-one . gated 1", 2},
+		"validate-sweep":                   {"validate kubelet-version", 0},
+		"validate-sweep-file":              {"validate refused-sweep.yaml", 2},
 		"unknown-command":                  {"rnu quick", 2},
 		"unknown-flag":                     {"--version", 2},
 		"mirror-check-bad":                 {"mirror-check --manifest-dir nowhere", 2},
@@ -162,7 +174,7 @@ func golden(t *testing.T, file, got string) {
 
 // TestPrintLoadsAgain: what validate --print shows is an experiment file that needs no other, and means the same.
 func TestPrintLoadsAgain(t *testing.T) {
-	for _, name := range append(library.List(), "storm.yaml", "recipes.yaml") {
+	for _, name := range slices.Concat(library.List(), library.Sweeps(), []string{"storm.yaml", "recipes.yaml"}) {
 		t.Run(name, func(t *testing.T) {
 			first, stderr, code := mirrorgap(t, experimentsFolder(t), "validate", "--print", name)
 			if code != exitOK {

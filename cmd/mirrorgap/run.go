@@ -207,9 +207,11 @@ func loadArm(arguments []string, name string) (*experiments.Experiment, error) {
 var started = time.Now()
 
 // folder is the results folder: the named one, or one below out/ after the experiment and the time.
-func folder(named string, e *experiments.Experiment) string {
+func folder(named string, e *experiments.Experiment) string { return folderFor(named, e.Metadata.Name) }
+
+func folderFor(named, name string) string {
 	if named != "" {
 		return named
 	}
-	return filepath.Join("out", e.Metadata.Name+"-"+started.Format("20060102-150405"))
+	return filepath.Join("out", name+"-"+started.Format("20060102-150405"))
 }

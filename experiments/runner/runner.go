@@ -19,7 +19,7 @@ import (
 // Names in a results folder.
 const (
 	// ExperimentFile is the experiment as it was run.
-	ExperimentFile = "experiment.yaml"
+	ExperimentFile = experiments.ResolvedFile
 	containerLogs  = "containers"
 )
 
@@ -61,8 +61,8 @@ func Run(ctx context.Context, e *experiments.Experiment, options Options) (*resu
 	var done []*results.Digest
 	runs := e.Runs()
 	for i, next := range runs {
-		r := &run{experiment: e, arm: next.Arm, seed: random.Seed(next.Seed), options: &options, number: i + 1, of: len(runs)}
-		r.dir = filepath.Join(options.Dir, next.Arm.Name, fmt.Sprintf("seed-%d", next.Seed))
+		r := newRun(e, next, &options)
+		r.number, r.of = i+1, len(runs)
 		failed := r.execute(ctx)
 		result, err := evaluate(r.dir)
 		if err != nil {
@@ -75,6 +75,21 @@ func Run(ctx context.Context, e *experiments.Experiment, options Options) (*resu
 		}
 	}
 	return summarize(options.Dir, done)
+}
+
+// RunOne makes one run of an experiment, in options.Dir, its results folder, of which everything else is left as it is. What the run has recorded is
+// kept and evaluated also if it fails.
+func RunOne(ctx context.Context, e *experiments.Experiment, one experiments.Run, options Options) error {
+	r := newRun(e, one, &options)
+	failed := r.execute(ctx)
+	_, err := evaluate(r.dir)
+	return errors.Join(failed, err)
+}
+
+func newRun(e *experiments.Experiment, one experiments.Run, options *Options) *run {
+	return &run{
+		experiment: e, arm: one.Arm, seed: random.Seed(one.Seed), dir: filepath.Join(options.Dir, one.Folder()), options: options, number: 1, of: 1,
+	}
 }
 
 // prepare makes the results folder and checks what would otherwise be found out after minutes.
