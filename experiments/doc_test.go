@@ -50,3 +50,28 @@ func collect(t reflect.Type, fields map[string]bool, seen map[reflect.Type]bool)
 		collect(f.Type, fields, seen)
 	}
 }
+
+// TestEveryFieldOfSweepsIsDocumented holds docs/sweeps.md to the types.
+func TestEveryFieldOfSweepsIsDocumented(t *testing.T) {
+	data, err := os.ReadFile("../docs/sweeps.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]bool{}
+	for _, of := range []reflect.Type{reflect.TypeFor[SweepSpec](), reflect.TypeFor[Parameter](), reflect.TypeFor[Value]()} {
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			fields[name] = true
+		}
+	}
+	for name := range fields {
+		if !strings.Contains(string(data), "`"+name+"`") {
+			t.Errorf("field %s is not in docs/sweeps.md", name)
+		}
+	}
+	for _, name := range DefaultShow() {
+		if !strings.Contains(string(data), "`"+name+"`") {
+			t.Errorf("%s, which is shown by default, is not in docs/sweeps.md", name)
+		}
+	}
+}
