@@ -36,6 +36,9 @@ type position struct {
 }
 
 func newDecoder(file string, files fs.FS) *decoder {
+	if files == nil {
+		files = noFiles{}
+	}
 	return &decoder{file: file, files: files, origins: map[*yaml.Node]string{}, folders: map[string]fs.FS{}, positions: map[string]position{}}
 }
 

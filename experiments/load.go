@@ -40,9 +40,6 @@ func (f folder) path(name string) string {
 // Parse parses an experiment file. Name is what errors call it, and files is what the files that it names are read from; nil when there are none.
 // The experiment is resolved. The error is a *BadInput.
 func Parse(name string, data []byte, files fs.FS) (*Experiment, error) {
-	if files == nil {
-		files = noFiles{}
-	}
 	root, problem := parseYAML(name, data)
 	if problem != nil {
 		return nil, badInput(name, []Problem{*problem})

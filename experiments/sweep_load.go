@@ -16,13 +16,13 @@ import (
 
 // Source is an experiment file as it was written.
 type Source struct {
-	// Name is what errors call it, Data what it holds, and Files what the files that it names are read from.
+	// Name is what errors call it, Data what it holds, and Files what the files that it names are read from; nil when there are none.
 	Name  string
 	Data  []byte
 	Files fs.FS
 }
 
-// Library finds experiments by name; ok is false for an unknown one.
+// Library finds experiments by name; ok is false for an unknown one. A nil one has none.
 type Library func(name string) (source Source, ok bool)
 
 // LoadSweep reads the sweep file at path, with the files that it names, relative to its folder. Its error is a *BadInput.
@@ -37,6 +37,9 @@ func LoadSweep(path string, library Library) (*Sweep, error) {
 // ParseSweep parses a sweep file and makes its cases. The sweep is resolved: written as YAML it loads to the same sweep, from any folder. The error is
 // a *BadInput.
 func ParseSweep(source Source, library Library) (*Sweep, error) {
+	if source.Files == nil {
+		source.Files = noFiles{}
+	}
 	l := &sweepLoader{sweep: source, library: library}
 	s, problems := l.load()
 	if len(problems) > 0 {
@@ -108,8 +111,10 @@ func (l *sweepLoader) findBase(s *Sweep, d *decoder) []Problem {
 
 // readBase reads a base: one of the library, or a file.
 func (l *sweepLoader) readBase(name string) (Source, error) {
-	if source, ok := l.library(name); ok {
-		return source, nil
+	if l.library != nil {
+		if source, ok := l.library(name); ok {
+			return source, nil
+		}
 	}
 	if !strings.ContainsAny(name, "./\\") {
 		return Source{}, fmt.Errorf("there is no experiment %q in the library; a file is named with its folder or ending, ./%s say", name, name)
@@ -128,11 +133,16 @@ type subfolder struct {
 }
 
 // Open implements fs.FS.
-func (s subfolder) Open(name string) (fs.File, error) {
+func (s subfolder) Open(name string) (fs.File, error) { return s.files.Open(s.full(name)) }
+
+// Stat implements fs.StatFS.
+func (s subfolder) Stat(name string) (fs.FileInfo, error) { return fs.Stat(s.files, s.full(name)) }
+
+func (s subfolder) full(name string) string {
 	if filepath.IsAbs(name) {
-		return s.files.Open(name)
+		return name
 	}
-	return s.files.Open(gopath.Join(s.path, name))
+	return gopath.Join(s.path, name)
 }
 
 // checkInline refuses what an inline experiment has besides its spec, and what would judge it.

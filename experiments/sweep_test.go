@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,8 +78,7 @@ func checkSweepRoundTrip(t *testing.T, s *Sweep) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nothing := func(string) (Source, bool) { return Source{}, false }
-	again, err := ParseSweep(Source{"resolved.yaml", first, noFiles{}}, nothing)
+	again, err := ParseSweep(Source{Name: "resolved.yaml", Data: first}, nil)
 	if err != nil {
 		t.Fatalf("the resolved sweep does not load:\n%v\n%s", err, first)
 	}
@@ -159,6 +159,17 @@ func TestCases(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cases (-want +got):\n%s", diff)
+	}
+}
+
+// TestWithoutLibrary: a sweep that names what is not to be had is refused.
+func TestWithoutLibrary(t *testing.T) {
+	for base, want := range map[string]string{"small": "there is no experiment", "./small.yaml": "no such file|file does not exist"} {
+		text := "apiVersion: mirrorgap.dev/v1alpha1\nkind: Sweep\nmetadata: {name: x}\nspec: {base: " + base + ", parameters: [{name: a, fields: [spec.timeLimit], values: [2m]}]}"
+		_, err := ParseSweep(Source{Name: "x.yaml", Data: []byte(text)}, nil)
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("base %s: got %v, want %q", base, err, want)
+		}
 	}
 }
 
