@@ -1,13 +1,39 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mirrorgap/mirrorgap/experiments"
+	"github.com/mirrorgap/mirrorgap/experiments/sweeper"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
+
+// TestSweepProgress: what a person sees of a sweep on a terminal, and what stays in a log.
+func TestSweepProgress(t *testing.T) {
+	run := experiments.SweepRun{Case: &experiments.Case{Name: "nodes=4"}, Run: experiments.Run{Arm: experiments.Arm{Name: "gated"}, Seed: 7}}
+	now := sweeper.Progress{
+		Finished: 3, Planned: 12, Elapsed: 61 * time.Second, Left: new(183*time.Second + 400*time.Millisecond), Running: []experiments.SweepRun{run, run},
+	}
+	var terminal, log bytes.Buffer
+	live, plain := &progress{out: &terminal, terminal: true, columns: 200}, &progress{out: &log}
+	live.sweep(now)
+	plain.sweep(now)
+	now.Running, now.Ended, now.Took, now.Finished = nil, &run, 20*time.Second, 12
+	live.sweep(now)
+	plain.sweep(now)
+	const wantTerminal = "\r\x1b[K[#####...............] 3/12 runs, 1m1s, about 3m3s left: nodes=4 gated seed 7\r\x1b[K[####################] 12/12 runs, 1m1s"
+	if got := terminal.String(); got != wantTerminal {
+		t.Errorf("on a terminal %q, want %q", got, wantTerminal)
+	}
+	if got, want := log.String(), "12/12 runs, 1m1s: nodes=4 gated seed 7 took 20s\n"; got != want {
+		t.Errorf("in a log %q, want %q", got, want)
+	}
+}
 
 // TestSweepGoesOn: an interrupted sweep leaves no process, says how to go on, and makes only the run that is left then.
 func TestSweepGoesOn(t *testing.T) {
