@@ -20,7 +20,7 @@ type Plot struct {
 }
 
 // Plots shows each metric of Show over the parameters: over one as a curve an arm, over two as a heat map an arm. Of more parameters the first two span
-// the heat maps, and there is one for each combination of the values of the others. What no run has measured is left out.
+// the heat maps, and there is one for each combination of the values of the others. What no run has measured is left out, and what is the same everywhere.
 func (s *Sweep) Plots() ([]Plot, error) {
 	draw := s.heatmaps
 	if len(s.Parameters) == 1 {
@@ -67,6 +67,7 @@ func plainOrHyphen(r rune) rune {
 // curves shows a metric over the only parameter.
 func (s *Sweep) curves(m results.Metric) ([]Plot, error) {
 	var curves []plot.Curve
+	var seen []float64
 	for i, arm := range s.Arms {
 		c := plot.Curve{Name: arm, Hue: hue(i), Dashed: i%2 == 1}
 		for x := range s.Cases {
@@ -80,12 +81,13 @@ func (s *Sweep) curves(m results.Metric) ([]Plot, error) {
 				point.Low, point.High = &low, &high
 			}
 			c.Points = append(c.Points, point)
+			seen = append(seen, middle.Value)
 		}
 		if len(c.Points) > 0 {
 			curves = append(curves, c)
 		}
 	}
-	if len(curves) == 0 {
+	if !differ(seen) {
 		return nil, nil
 	}
 	p := s.Parameters[0]
@@ -117,18 +119,19 @@ func (s *Sweep) heatmaps(m results.Metric) ([]Plot, error) {
 	for arm := range s.Arms {
 		for rest := range inner {
 			values := make([][]*float64, len(y.Values))
-			measured := false
+			var seen []float64
 			for j := range y.Values {
 				values[j] = make([]*float64, len(x.Values))
 				for i := range x.Values {
 					f := s.Cases[(i*len(y.Values)+j)*inner+rest].Arms[arm].Figure(m.Name)
 					if f != nil && f.measured() > 0 {
 						middle, _, _ := f.Middle()
-						values[j][i], measured = &middle.Value, true
+						values[j][i] = &middle.Value
+						seen = append(seen, middle.Value)
 					}
 				}
 			}
-			if !measured {
+			if !differ(seen) {
 				continue
 			}
 			o := plot.Options{XLabel: x.Name, YLabel: y.Name, ZLabel: m.Unit, Description: "Medians over runs."}
@@ -141,6 +144,9 @@ func (s *Sweep) heatmaps(m results.Metric) ([]Plot, error) {
 	}
 	return plots, nil
 }
+
+// differ tells whether there are values, and not only one.
+func differ(values []float64) bool { return len(values) > 0 && slices.Min(values) < slices.Max(values) }
 
 // nameOf names a heat map: the arm, if there are several, and the values of the parameters that it does not show.
 func (s *Sweep) nameOf(arm, rest int) string {

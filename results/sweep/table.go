@@ -168,7 +168,7 @@ func cell(f *Figure, planned int) string {
 // lines is the heading, broken.
 func (c Column) lines() []string {
 	var lines []string
-	for _, word := range words(c.Heading) {
+	for _, word := range c.Words() {
 		last := len(lines) - 1
 		if last >= 0 && utf8.RuneCountInString(lines[last]+word) <= headingWidth {
 			lines[last] += word
@@ -182,17 +182,17 @@ func (c Column) lines() []string {
 	return lines
 }
 
-// words takes a heading apart, before capital letters and spaces.
-func words(heading string) []string {
+// Words are the parts of the heading where it may be broken: before capital letters and spaces.
+func (c Column) Words() []string {
 	var all []string
 	start := 0
-	for i, r := range heading {
+	for i, r := range c.Heading {
 		if i > start && (unicode.IsUpper(r) || r == ' ') {
-			all = append(all, heading[start:i])
+			all = append(all, c.Heading[start:i])
 			start = i
 		}
 	}
-	return append(all, heading[start:])
+	return append(all, c.Heading[start:])
 }
 
 // width is that of the column, with the gap after it.
