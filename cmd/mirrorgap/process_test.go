@@ -296,12 +296,12 @@ func TestRunQuick(t *testing.T) {
 	p.checkNothingLeft(t)
 
 	results := filepath.Join(dir, "results")
-	checkFiles(t, results, "experiment.yaml", "summary.json", "summary.txt")
+	checkFiles(t, results, "experiment.yaml", "summary.json", "summary.txt", "report.html", "report.md", "verdict.json", "junit.xml")
 	table, err := os.ReadFile(filepath.Join(results, "summary.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := string(table) + "\nresults: results\n"; p.stdout.String() != want {
+	if want := string(table) + "\nresults: results\nreport:  results/report.html\n"; p.stdout.String() != want {
 		t.Errorf("standard output is not the table and the folder (-want +got):\n%s", cmp.Diff(want, p.stdout.String()))
 	}
 	if _, stderr, code := mirrorgap(t, results, "validate", "experiment.yaml"); code != exitOK {
