@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 
+	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -97,6 +98,9 @@ func inFile(name string, err error) error {
 	return err
 }
 
+// listedWidth is how much of a line of 80 columns the longest name in a list leaves.
+const listedWidth = 58
+
 func listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
@@ -106,7 +110,10 @@ func listCommand() *cobra.Command {
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			row := func(name, description string) {
 				summary, _, _ := strings.Cut(description, "\n")
-				fmt.Fprintf(table, "%s\t%s\n", name, summary)
+				for line := range strings.SplitSeq(wordwrap.WrapString(summary, listedWidth), "\n") {
+					fmt.Fprintf(table, "%s\t%s\n", name, line)
+					name = ""
+				}
 			}
 			for _, name := range library.List() {
 				e, err := library.Get(name)
