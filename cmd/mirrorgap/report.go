@@ -107,13 +107,17 @@ func sourceOf(e *experiments.Experiment) (report.Source, error) {
 	if err != nil {
 		return report.Source{}, err
 	}
-	controlPlane, err := yaml.Marshal(e.Spec.ControlPlane)
+	settings, err := yaml.Marshal(map[string]any{"controlPlane": e.Spec.ControlPlane, "kubelet": e.Spec.Kubelet})
 	if err != nil {
-		return report.Source{}, fmt.Errorf("write control plane of %s: %w", e.Metadata.Name, err)
+		return report.Source{}, fmt.Errorf("write settings of %s: %w", e.Metadata.Name, err)
 	}
-	source := report.Source{Experiment: string(text), Description: e.Spec.Description, ControlPlane: string(controlPlane)}
+	plan := e.Plan()
+	source := report.Source{Experiment: string(text), Description: e.Spec.Description, Settings: string(settings), Seeds: plan.Seeds}
+	for _, arm := range plan.Arms {
+		source.Arms = append(source.Arms, arm.Name)
+	}
 	if len(e.Spec.Thresholds) > 0 {
-		source.Plan = new(e.Plan())
+		source.Plan = &plan
 	}
 	return source, nil
 }

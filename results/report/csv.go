@@ -64,13 +64,14 @@ func distribution(arm string, m results.Metric, over string, d *results.Distribu
 
 func (r *Report) writeFigures(w io.Writer) error {
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{"arm", "metric", "key", "unit", "over", "statistic", "value", "low", "high", "n", "censored"}) // Error has it
+	_ = out.Write([]string{"arm", "metric", "key", "unit", "over", "statistic", "value", "low", "high", "n", "censored", "warnings"}) // Error has it
 	for _, f := range r.figures() {
 		var low, high *float64
 		if f.interval != nil {
 			low, high = &f.interval.Low, &f.interval.High
 		}
-		_ = out.Write([]string{f.arm, f.Name, f.Key, f.unit(), f.over, f.statistic, cell(f.value), cell(low), cell(high), strconv.Itoa(f.n), strconv.Itoa(f.censored)})
+		_ = out.Write([]string{f.arm, f.Name, f.Key, f.unit(), f.over, f.statistic, cell(f.value), cell(low), cell(high),
+			strconv.Itoa(f.n), strconv.Itoa(f.censored), codes(f.warnings, " ")})
 	}
 	out.Flush()
 	return out.Error()
@@ -99,7 +100,8 @@ func (r *Report) writeSeries(w io.Writer) error {
 	for _, run := range r.shown {
 		for _, s := range run.series {
 			for _, p := range s.Points {
-				_ = out.Write([]string{run.header.Arm, strconv.FormatUint(run.header.Seed, 10), s.Name, s.Unit, cell(&p.At), cell(&p.Value)})
+				at := p.At + run.zero // as in the trace and the other tables
+				_ = out.Write([]string{run.header.Arm, strconv.FormatUint(run.header.Seed, 10), s.Name, s.Unit, cell(&at), cell(&p.Value)})
 			}
 		}
 	}

@@ -24,9 +24,12 @@ const (
 
 // Source is what a report says about its runs that their traces do not. All of it may be empty.
 type Source struct {
-	// Experiment is the experiment file as it was run, Description what it says about itself, ControlPlane its settings of the scheduler and the other
-	// components, as YAML.
-	Experiment, Description, ControlPlane string
+	// Experiment is the experiment file as it was run, Description what it says about itself, Settings those of the scheduler, the other components and the
+	// kubelet model, as YAML.
+	Experiment, Description, Settings string
+	// Arms and Seeds make up the runs that the experiment was to have: every arm with every seed.
+	Arms  []string
+	Seeds []uint64
 	// Plan is what to judge the runs by; nil if the experiment has no thresholds.
 	Plan *verdict.Plan
 }
@@ -45,8 +48,12 @@ type Report struct {
 type shownRun struct {
 	header trace.Header
 	series []results.Series
-	wall   float64
-	rows   []nodeRow
+	// others are the series of the arm's other runs, each counting from its own zero as series does.
+	others [][]results.Series
+	// zero is when the scale-up began, or 0; scaled whether there was one. wall is the length of the trace. All in seconds.
+	zero, wall float64
+	scaled     bool
+	rows       []nodeRow
 	// newNodes is how many there are to choose rows from.
 	newNodes int
 }
@@ -69,10 +76,12 @@ func Build(folder *results.Folder, source Source) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		if shown[run.Header.Arm] == nil {
-			shown[run.Header.Arm] = show(run)
-		}
 		digests = append(digests, run.Digest())
+		if first := shown[run.Header.Arm]; first != nil {
+			first.others = append(first.others, sinceScaleUp(run))
+			continue
+		}
+		shown[run.Header.Arm] = show(run)
 	}
 	summary, err := results.Summarize(digests)
 	if err != nil {
@@ -91,7 +100,8 @@ func Build(folder *results.Folder, source Source) (*Report, error) {
 }
 
 func show(run *results.Run) *shownRun {
-	s := &shownRun{header: run.Header, series: run.Series, wall: run.Wall.Seconds()}
+	start, scaled := run.Phases[trace.PhaseScaleUp]
+	s := &shownRun{header: run.Header, series: sinceScaleUp(run), zero: start.Seconds(), scaled: scaled, wall: run.Wall.Seconds()}
 	var fresh []*results.Node
 	for _, n := range run.Nodes {
 		if !n.Initial {
@@ -115,28 +125,70 @@ func show(run *results.Run) *shownRun {
 	return s
 }
 
-// choose picks at most maxRows nodes evenly, in order of registration, among them the one that rejected most pods and the one that was held longest.
+// sinceScaleUp are the series of a run, counted from its scale-up: what came before it takes longer in one run than in another.
+func sinceScaleUp(run *results.Run) []results.Series {
+	zero := run.Phases[trace.PhaseScaleUp].Seconds()
+	all := slices.Clone(run.Series)
+	for i := range all {
+		all[i].Points = slices.Clone(all[i].Points)
+		for j := range all[i].Points {
+			all[i].Points[j].At -= zero
+		}
+	}
+	return all
+}
+
+// extremes rank the nodes that a timeline shows in any case: the highest of each.
+var extremes = []func(*results.Node) float64{
+	func(n *results.Node) float64 { return float64(n.Rejected) },
+	func(n *results.Node) float64 { return length(n.Exposure) },
+	func(n *results.Node) float64 {
+		if n.Hold == nil {
+			return 0
+		}
+		return length(&n.Hold.Total)
+	},
+	func(n *results.Node) float64 { return one(n.Schedulable == nil) },
+	func(n *results.Node) float64 { return one(n.Hold != nil && n.Hold.OutOfOrder) },
+}
+
+// chosenHow says how choose picks nodes.
+const chosenHow = "evenly chosen in order of registration, and where there is one, the node with most rejections, the longest exposure, the longest hold, " +
+	"one that never was schedulable, and one with its steps out of order"
+
+func length(s *results.Span) float64 {
+	if s == nil {
+		return 0
+	}
+	return s.Duration.Seconds()
+}
+
+func one(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
+// choose picks at most maxRows nodes, as chosenHow says.
 func choose(nodes []*results.Node) []*results.Node {
 	if len(nodes) <= maxRows {
 		return nodes
 	}
-	most := slices.MaxFunc(nodes, func(a, b *results.Node) int { return cmp.Compare(a.Rejected, b.Rejected) })
-	longest := slices.MaxFunc(nodes, func(a, b *results.Node) int { return cmp.Compare(heldFor(a), heldFor(b)) })
+	picked := map[*results.Node]bool{}
+	for _, rank := range extremes {
+		if n := slices.MaxFunc(nodes, func(a, b *results.Node) int { return cmp.Compare(rank(a), rank(b)) }); rank(n) > 0 {
+			picked[n] = true
+		}
+	}
 	var chosen []*results.Node
-	const even = maxRows - 2
+	even := maxRows - len(extremes)
 	for i, n := range nodes {
-		if i*even/len(nodes) != (i-1)*even/len(nodes) || i == 0 || n == most || n == longest {
+		if i == 0 || i*even/len(nodes) != (i-1)*even/len(nodes) || picked[n] {
 			chosen = append(chosen, n)
 		}
 	}
 	return chosen
-}
-
-func heldFor(n *results.Node) float64 {
-	if n.Hold == nil {
-		return 0
-	}
-	return n.Hold.Total.Duration.Seconds()
 }
 
 // Write writes all files of the report into dir, which must exist. Each is written whole or not at all; an error names the file.

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/results/plot"
 	"github.com/mirrorgap/mirrorgap/results/verdict"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
@@ -222,7 +224,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, results.TraceFile), data)
-	r := build(t, open(t, dir), Source{Experiment: hostile, Description: hostile, ControlPlane: hostile})
+	r := build(t, open(t, dir), Source{Experiment: hostile, Description: hostile, Settings: hostile})
 	visible(t, page(t, r))
 	var markdown bytes.Buffer
 	if err := r.Markdown(&markdown); err != nil {
@@ -237,16 +239,19 @@ func TestHostileNames(t *testing.T) {
 func TestChoose(t *testing.T) {
 	nodes := make([]*results.Node, 5000)
 	for i := range nodes {
-		nodes[i] = &results.Node{}
+		nodes[i] = &results.Node{Schedulable: new(time.Second)}
 	}
 	nodes[1234].Rejected = 9
+	nodes[2345].Exposure = &results.Span{Duration: time.Minute}
 	nodes[4321].Hold = &results.Hold{Total: results.Span{Duration: time.Hour}}
+	nodes[3456].Schedulable = nil
+	nodes[4567].Hold = &results.Hold{OutOfOrder: true}
 	chosen := choose(nodes)
-	if len(chosen) > maxRows || len(chosen) < maxRows-2 {
+	if len(chosen) > maxRows || len(chosen) < maxRows-len(extremes) {
 		t.Errorf("chose %d", len(chosen))
 	}
-	for _, must := range []int{0, 1234, 4321} {
-		if !has(chosen, nodes[must]) {
+	for _, must := range []int{0, 1234, 2345, 3456, 4321, 4567} {
+		if !slices.Contains(chosen, nodes[must]) {
 			t.Errorf("node %d is not among them", must)
 		}
 	}
@@ -255,13 +260,89 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func has(nodes []*results.Node, one *results.Node) bool {
-	for _, n := range nodes {
-		if n == one {
-			return true
+// TestMissingRuns: a folder that lacks runs of its experiment is no result, though each run that is there has settled.
+func TestMissingRuns(t *testing.T) {
+	r := build(t, folderOf(t, "ungated"), Source{Arms: []string{"ungated", "gated"}, Seeds: []uint64{1, 2}})
+	doubts := view{r}.Doubts()
+	want := []string{"3 of the experiment's 4 runs are not there: ungated, seed 2; gated, seed 1; gated, seed 2."}
+	if diff := cmp.Diff(want, doubts); diff != "" {
+		t.Error(diff)
+	}
+	if text := visible(t, page(t, r)); !strings.HasPrefix(text, "inconclusive: ") {
+		t.Errorf("the title of the page is %q", text[:40])
+	}
+	whole := build(t, folderOf(t, "ungated", "gated"), Source{Arms: []string{"ungated", "gated"}, Seeds: []uint64{1}})
+	if doubts := (view{whole}).Doubts(); len(doubts) > 0 {
+		t.Errorf("a whole folder: %q", doubts)
+	}
+}
+
+// seeds is a folder with the same trace under several seeds, and that of the last one cut after a number of lines.
+func seeds(t *testing.T, name string, n, lines int) *results.Folder {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "testdata", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for seed := range n {
+		seeded := bytes.Replace(data, []byte(`"seed":1`), fmt.Appendf(nil, `"seed":%d`, seed+1), 1)
+		if seed == n-1 {
+			all := bytes.SplitAfter(seeded, []byte("\n"))
+			seeded = bytes.Join(all[:min(lines, len(all))], nil)
+		}
+		writeFile(t, filepath.Join(dir, name, fmt.Sprintf("seed-%d", seed+1), results.TraceFile), seeded)
+	}
+	return open(t, dir)
+}
+
+// TestEnvelope: the band goes from the lowest to the highest of all runs.
+func TestEnvelope(t *testing.T) {
+	whole := build(t, seeds(t, "ungated", 2, 1000), Source{})
+	cut := build(t, seeds(t, "ungated", 2, 40), Source{})
+	for name, tt := range map[string]struct {
+		report *Report
+		low    float64
+	}{"equal runs": {whole, 5}, "one that was cut short": {cut, cut.Summary.Arms[0].Figure(results.MetricRejectedPods, "").Runs[1].Value}} {
+		c := tt.report.shown[0].curve(0, quantity{results.SeriesRejected, 1, true})
+		last := c.Points[len(c.Points)-1]
+		if last.Y != 5 || *last.High != 5 || *last.Low != tt.low || c.Last != "5" {
+			t.Errorf("%s: ends at %v (%v to %v), labelled %q", name, last.Y, *last.Low, *last.High, c.Last)
 		}
 	}
-	return false
+}
+
+func TestAt(t *testing.T) {
+	steps := []plot.Point{{X: 1, Y: 1}, {X: 2, Y: 2}, {X: 2, Y: 3}, {X: 5, Y: 0}}
+	for x, want := range map[float64]float64{1: 1, 1.9: 1, 2: 3, 4: 3, 9: 0} {
+		if got, ok := at(steps, x); !ok || got.Y != want {
+			t.Errorf("at %v: got %v, %t, want %v", x, got.Y, ok, want)
+		}
+	}
+	if _, ok := at(steps, 0.5); ok {
+		t.Error("there is a value before the first step")
+	}
+}
+
+// TestShareStopsWhereNothingIsKnown: the curve of an arm with open times does not go on to the longest time of another arm.
+func TestShareStopsWhereNothingIsKnown(t *testing.T) {
+	r := build(t, folderOf(t, "exposed-for-ever"), Source{})
+	c, longest, ok := r.share(0, results.MetricExposure)
+	last := c.Points[len(c.Points)-1]
+	if !ok || len(c.Ticks) == 0 || last.X != longest || last.Y == 1 {
+		t.Errorf("got %+v up to %v, %t", c, longest, ok)
+	}
+	if _, _, ok := r.share(0, results.MetricHold); ok {
+		t.Error("an arm without a gate has a curve of holds")
+	}
+}
+
+func TestFence(t *testing.T) {
+	for text, want := range map[string]string{"": "~~~", "a\n~~\n": "~~~", "a\n~~~~ x\n~": "~~~~~"} {
+		if got := fence(text); got != want {
+			t.Errorf("around %q: got %s, want %s", text, got, want)
+		}
+	}
 }
 
 func TestFiguresReadBack(t *testing.T) {
