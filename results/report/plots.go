@@ -194,7 +194,7 @@ func (r *Report) share(arm int, metric string) (c plot.Curve, longest float64, o
 	if survival.N == 0 {
 		return c, 0, false
 	}
-	c = plot.Curve{Name: fmt.Sprintf("%s (n = %d, %d open)", r.Summary.Arms[arm].Name, survival.N, survival.Censored),
+	c = plot.Curve{Name: fmt.Sprintf("%s (n = %s, %s open)", r.Summary.Arms[arm].Name, whole(survival.N), whole(survival.Censored)),
 		Hue: hue(arm), Dashed: arm%2 == 1, Steps: true, Points: []plot.Point{{}}}
 	for _, step := range survival.Steps {
 		p := plot.Point{X: step.Time, Y: 1 - step.Survival}
@@ -236,7 +236,7 @@ func (r *Report) parts() ([]byte, error) {
 		for _, part := range holdParts {
 			if f := arm.Figure(part.metric, ""); f != nil && f.OverNodes != nil && f.OverNodes.Mean != nil {
 				bar.Parts = append(bar.Parts, plot.Part{Name: part.name, Value: *f.OverNodes.Mean, Label: results.Quantity(*f.OverNodes.Mean, "s")})
-				sizes = append(sizes, fmt.Sprint(f.OverNodes.N))
+				sizes = append(sizes, whole(f.OverNodes.N))
 			}
 		}
 		if len(bar.Parts) > 0 {

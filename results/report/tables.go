@@ -62,9 +62,9 @@ func (f figure) bounds() string {
 
 func sizes(n, censored int) string {
 	if censored > 0 {
-		return fmt.Sprintf("%d, and %d open", n, censored)
+		return fmt.Sprintf("%s, and %s open", whole(n), whole(censored))
 	}
-	return fmt.Sprint(n)
+	return whole(n)
 }
 
 func codes(warnings []stats.Warning, separator string) string {

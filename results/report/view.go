@@ -96,8 +96,8 @@ func (v view) Notes() []string {
 		arm := &v.Summary.Arms[i]
 		if rate := arm.NoneRejected(); rate != nil {
 			over := stats.Proportion(0, len(arm.Runs))
-			all = append(all, fmt.Sprintf("%s: the bound of %s takes %d new nodes to be independent of one another, which they are not entirely. Counted in runs, "+
-				"it is 0 of %d: at most %s.", arm.Name, share(rate.Interval.High), rate.N, over.N, share(over.Interval.High)))
+			all = append(all, fmt.Sprintf("%s: the bound of %s takes %s new nodes to be independent of one another, which they are not entirely. Counted in runs, "+
+				"it is 0 of %d: at most %s.", arm.Name, share(rate.Interval.High), whole(rate.N), over.N, share(over.Interval.High)))
 		}
 	}
 	for _, w := range v.Summary.Warnings {
@@ -107,6 +107,9 @@ func (v view) Notes() []string {
 	}
 	return all
 }
+
+// whole writes a number of things.
+func whole(n int) string { return results.Quantity(float64(n), "") }
 
 func share(x float64) string { return results.Quantity(100*x, "") + " %" }
 
@@ -136,11 +139,11 @@ func (f Figure) SVG() (template.HTML, error) { return svg(f.draw()) }
 func (v view) Timelines() []Figure {
 	var all []Figure
 	for _, run := range v.shown {
-		caption := fmt.Sprintf("%s: all %d new nodes, one row each, in order of registration.", runName(run.header.Arm, run.header.Seed), run.newNodes)
+		caption := fmt.Sprintf("every new node (%s), in order of registration.", whole(run.newNodes))
 		if len(run.rows) < run.newNodes {
-			caption = fmt.Sprintf("%s: %d of %d new nodes, %s.", runName(run.header.Arm, run.header.Seed), len(run.rows), run.newNodes, chosenHow)
+			caption = fmt.Sprintf("%d of %s new nodes, %s.", len(run.rows), whole(run.newNodes), chosenHow)
 		}
-		all = append(all, Figure{caption, func() ([]byte, error) { return v.timeline(run) }})
+		all = append(all, Figure{runName(run.header.Arm, run.header.Seed) + ": " + caption, func() ([]byte, error) { return v.timeline(run) }})
 	}
 	return all
 }
