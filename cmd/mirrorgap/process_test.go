@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -418,13 +419,16 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// rejectedSome matches progress in which pods were rejected.
+var rejectedSome = regexp.MustCompile(`scale-up: [1-9][0-9,]* rejected`)
+
 // TestServerDies: a run whose etcd or kube-apiserver dies ends as an error that names it and shows its log; what was recorded is kept.
 func TestServerDies(t *testing.T) {
 	for _, name := range []string{"etcd", "kube-apiserver"} {
 		t.Run(name, func(t *testing.T) {
 			dir := experimentsFolder(t)
 			p := start(t, dir, "run", "storm.yaml", "--out", "results")
-			p.stderr.awaitText(t, "scale-up: ")
+			p.stderr.await(t, "progress with rejected pods", rejectedSome.MatchString)
 			if err := p.server(t, name).KillWithContext(t.Context()); err != nil {
 				t.Fatal(err)
 			}
