@@ -46,11 +46,22 @@ func (s *Sweep) Sentence() string {
 			parts[i] = fmt.Sprintf("%s: in %d of %d", name, rejected, measured)
 		}
 	}
-	runs := "1 run"
-	if n := len(s.Seeds); n > 1 {
-		runs = fmt.Sprintf("%d runs", n)
+	return fmt.Sprintf("%s (n = %s of each arm in each case).", strings.Join(parts, "; "), s.runs())
+}
+
+// runs says how many runs of each arm of each case are finished.
+func (s *Sweep) runs() string {
+	fewest, most := len(s.Seeds), 0
+	for _, arm := range s.arms {
+		fewest, most = min(fewest, len(arm.Runs)), max(most, len(arm.Runs))
 	}
-	return fmt.Sprintf("%s (n = %s of each arm in each case).", strings.Join(parts, "; "), runs)
+	switch {
+	case fewest < most:
+		return fmt.Sprintf("%d to %d runs", fewest, most)
+	case most == 1:
+		return "1 run"
+	}
+	return fmt.Sprintf("%d runs", most)
 }
 
 // Table writes the sweep for a person: one sentence that says what was found, warnings, and the metrics to show in a line for each arm of each case,
