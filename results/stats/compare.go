@@ -37,11 +37,14 @@ const (
 	// approximation is as good.
 	exactPairs = 100
 	exactEach  = 50
+	// leastPairs is the number of pairs with which the test of Wilcoxon can show a difference: 2/2⁶ is below 5 %, 2/2⁵ is not.
+	leastPairs = 6
 )
 
 // ComparePaired compares b with a, pair by pair, by the signed-rank test of Wilcoxon (Individual Comparisons by Ranking Methods, 1945). Pairs without a
 // difference are left out of the test, as Wilcoxon had it, but not of the estimate. Ranks of equal differences are shared, and the p-value is that of
-// the permutations of signs given these ranks: exact up to 100 pairs. Both must have the same length; pairs with a value that is not finite are left out.
+// the permutations of signs given these ranks: exact up to 100 pairs. Below 6 pairs that differ it never is below 5 %, and a Warning says so. Both must
+// have the same length; pairs with a value that is not finite are left out.
 func ComparePaired(a, b []float64) Comparison {
 	var differences []float64
 	for i := range a {
@@ -53,6 +56,10 @@ func ComparePaired(a, b []float64) Comparison {
 	if len(nonzero) == 0 {
 		c.Difference.Warnings = append(c.Difference.Warnings, warn(AllEqual, "no pair differs"))
 		return c
+	}
+	if len(nonzero) < leastPairs && len(differences) >= leastPairs {
+		c.Difference.Warnings = append(c.Difference.Warnings,
+			warn(FewDiffer, "%d of %d pairs differ: the test can show no difference by so few, it takes %d", len(nonzero), len(differences), leastPairs))
 	}
 	ranks := doubledRanks(nonzero)
 	positive, total := 0, 0
@@ -156,7 +163,7 @@ func hodgesLehmann(differences []float64) Estimate {
 	e.Value = new(middle(walsh))
 	cut := signedRankCut(n)
 	if cut < 0 {
-		e.Warnings = []Warning{warn(TooFew, "%d pairs can show no difference at 95 %%, however large: it takes 6", n)}
+		e.Warnings = []Warning{warn(TooFew, "%d pairs can show no difference at 95 %%, however large: it takes %d", n, leastPairs)}
 		return e
 	}
 	e.Interval = &Interval{walsh[cut], walsh[len(walsh)-1-cut]}
@@ -226,7 +233,7 @@ func CompareUnpaired(a, b []float64) Comparison {
 		c.Difference.Interval = &Interval{differences[cut], differences[len(differences)-1-cut]}
 	} else {
 		c.Difference.Warnings = append(c.Difference.Warnings, warn(TooFew,
-			"samples of %d and %d can show no difference at 95 %%, however large: it takes 4 and 4, or 3 and 5", len(a), len(b)))
+			"samples of %d and %d can show no difference at 95 %%, however large: it takes 4 and 4, 3 and 5, or 2 and 8", len(a), len(b)))
 	}
 	return c
 }

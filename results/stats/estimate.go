@@ -30,6 +30,8 @@ const (
 	NoneComplete = "none-complete"
 	// NotReached: so many values are censored that the survival curve does not reach the quantile.
 	NotReached = "not-reached"
+	// FewDiffer: most pairs are equal, and by the others the test can show nothing.
+	FewDiffer = "few-differ"
 	// AllEqual: no two values differ, so that nothing can be tested.
 	AllEqual = "all-equal"
 )

@@ -54,7 +54,8 @@ func orderInterval(sorted []float64, p float64) *Interval {
 
 // ClusterQuantile estimates the p-quantile of the pooled values of several runs. Values of a run are not independent of one another, so the interval
 // comes from resampling whole runs: the expanded percentile interval of the bootstrap (Hesterberg, What Teachers Should Know About the Bootstrap, 2015, 5.3),
-// since the plain one is too narrow for few runs (it covered 91.2 % with 20). Of a single run it is Quantile's, which says nothing about other runs; a Warning says so. Name seeds the draws.
+// since the plain one is too narrow for few runs (it covered 91.2 % with 20). Of a single run it is Quantile's, which says nothing about other runs; a
+// Warning says so. Name seeds the draws.
 func ClusterQuantile(name string, clusters [][]float64, p float64) Estimate {
 	sorted := make([][]float64, 0, len(clusters))
 	for _, c := range clusters {
