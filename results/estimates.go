@@ -139,11 +139,11 @@ func (s *Summary) compare() {
 	}
 }
 
-// pairs are the figures of a metric of both arms, of the seeds that both have and where neither is censored.
+// pairs are the figures of a metric of both arms, of the seeds of which both have a run that may be judged, and where neither is censored.
 func (a *Arm) pairs(other *Arm, metric int) (own, theirs []float64) {
 	for i, run := range a.Runs {
 		j := slices.IndexFunc(other.Runs, func(r RunInfo) bool { return r.Seed == run.Seed })
-		if j < 0 {
+		if j < 0 || !run.Conclusive || !other.Runs[j].Conclusive {
 			continue
 		}
 		x, y := a.Figures[metric].Runs[i], other.Figures[metric].Runs[j]

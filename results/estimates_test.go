@@ -26,13 +26,14 @@ func TestRateOverAllRuns(t *testing.T) {
 	check(t, "a metric that is no part of another", summary.Arms[0].Figure(MetricRejectedPods, "").Rate, nil)
 }
 
-// TestArmsAreComparedInPairsOfASeed: seed 9 has no partner, and one pair shows nothing.
+// TestArmsAreComparedInPairsOfASeed: seed 9 has no partner, seed 8 one that was cut short, and one pair shows nothing.
 func TestArmsAreComparedInPairsOfASeed(t *testing.T) {
 	var runs []*Run
 	for seed := range uint64(6) {
 		runs = append(runs, seeded(t, ungated(t), seed), seeded(t, gated(t), seed))
 	}
-	rejected := comparison(t, summarize(t, append(runs, seeded(t, ungated(t), 9))...), MetricRejectedPods)
+	others := []*Run{seeded(t, ungated(t), 9), seeded(t, ungated(t), 8), seeded(t, newScript(t, "gated", gate), 8)}
+	rejected := comparison(t, summarize(t, append(runs, others...)...), MetricRejectedPods)
 	check(t, "from", rejected.From, "ungated")
 	check(t, "to", rejected.To, "gated")
 	check(t, "pairs", rejected.Difference.N, 6)

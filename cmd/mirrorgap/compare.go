@@ -1,7 +1,7 @@
 package main
 
 import (
-	"io"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +18,8 @@ func compareCommand() *cobra.Command {
 		Long: `Compare two results folders of one experiment: two versions of Kubernetes, two gates, before and after a change.
 
 Runs are compared in pairs of equal seeds if both folders have two of them, else as two samples. A difference is shown if its p-value is below 0.05,
-which takes at least six pairs. The benchmark.txt of each folder is for benchstat.`,
+which takes at least six pairs. Runs that were cut short take no part; the exit code is 3 if there is one. The benchmark.txt of each folder is for
+benchstat.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			a, err := results.OpenFolder(arguments[0])
@@ -33,11 +34,24 @@ which takes at least six pairs. The benchmark.txt of each folder is for benchsta
 			if err != nil {
 				return err
 			}
-			return as.write(cmd.OutOrStdout(), r, func(w io.Writer) error { return r.Table(w) })
+			if err := as.write(cmd.OutOrStdout(), r, r.Table); err != nil {
+				return err
+			}
+			return judgedAll(r)
 		},
 	}
 	as = addOutput(cmd)
 	return cmd
+}
+
+// judgedAll is an errInconclusive unless every run may be judged.
+func judgedAll(r *compare.Result) error {
+	for _, w := range r.Warnings {
+		if w.Code == results.WarnInconclusive {
+			return fmt.Errorf("%s: %w", w.Message, errInconclusive)
+		}
+	}
+	return nil
 }
 
 func compareFolders(a, b *results.Folder) (*compare.Result, error) {

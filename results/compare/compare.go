@@ -29,18 +29,22 @@ type Result struct {
 // Arm compares an arm.
 type Arm struct {
 	Name string `json:"name"`
-	// Pairs is the number of seeds that both sides have. From two on, runs are compared in pairs of equal seeds, else as two samples.
+	// Pairs is the number of seeds of which both sides have a run that may be judged. From two on, runs are compared in pairs of equal seeds, else as two samples.
 	Pairs int `json:"pairs"`
-	// Metrics are those that a run of either side has a value of that is not 0.
+	// RunsA and RunsB are the numbers of runs that may be judged. Others do not take part, and are in the Warnings.
+	RunsA int `json:"runsA"`
+	RunsB int `json:"runsB"`
+	// Metrics are those of which a run of either side has a figure that is not 0.
 	Metrics []Metric `json:"metrics"`
 }
 
-// Metric compares a metric: the runs' own figures, those that are complete.
+// Metric compares a metric: the figures of the runs that may be judged, those that are complete. If others are censored the comparison is of the shorter
+// ones only, and A.Censored and B.Censored say so.
 type Metric struct {
 	results.Metric
 	// A and B describe the runs' figures of both sides.
-	A results.Description `json:"a"`
-	B results.Description `json:"b"`
+	A results.Distribution `json:"a"`
+	B results.Distribution `json:"b"`
 	// Comparison is of B with A; nil if a side has no complete figure.
 	Comparison *stats.Comparison `json:"comparison,omitempty"`
 }
@@ -116,9 +120,9 @@ func (r *Result) conditions(a, b *results.Summary) {
 		}
 	}
 	if x.Machine != y.Machine {
-		r.Differ = append(r.Differ, fmt.Sprintf("machine: %+v → %+v", x.Machine, y.Machine))
+		r.Differ = append(r.Differ, fmt.Sprintf("machine: %s → %s", orNone(x.Machine.String()), orNone(y.Machine.String())))
 		r.Warnings = append(r.Warnings, stats.Warning{Code: WarnMachine,
-			Message: "the machines differ: metrics marked † depend on their speed, and differ for that alone"})
+			Message: "the machines differ: metrics marked † depend on their speed, and may differ for that alone"})
 	}
 	for _, side := range []struct {
 		name    string
@@ -132,65 +136,99 @@ func (r *Result) conditions(a, b *results.Summary) {
 	}
 }
 
-func orNone(version string) string {
-	if version == "" {
+func orNone(text string) string {
+	if text == "" {
 		return "none"
 	}
-	return version
+	return text
 }
 
 func compareArms(a, b *results.Arm) Arm {
-	arm := Arm{Name: a.Name, Pairs: len(pairedRuns(a, b))}
+	arm := Arm{Name: a.Name, Pairs: len(pairedRuns(a, b)), RunsA: conclusive(a), RunsB: conclusive(b)}
 	for i := range a.Figures {
 		f := &a.Figures[i]
-		if other := b.Figure(f.Name, f.Key); other != nil {
-			arm.add(a, b, f, other)
+		other := b.Figure(f.Name, f.Key)
+		if other == nil { // what happened in a only
+			other = none(f.Metric, len(b.Runs))
 		}
+		arm.add(a, b, f, other)
 	}
 	for i := range b.Figures { // what happened in b only
 		if f := &b.Figures[i]; a.Figure(f.Name, f.Key) == nil {
-			arm.add(a, b, &results.Figure{Metric: f.Metric, Runs: zeros(len(a.Runs))}, f)
+			arm.add(a, b, none(f.Metric, len(a.Runs)), f)
 		}
 	}
 	return arm
 }
 
-// zeros are the figures of a reason or a cause that no run has.
-func zeros(n int) []*results.Observation {
-	none := make([]*results.Observation, n)
-	for i := range none {
-		none[i] = &results.Observation{}
+// none is the figure of a reason or a cause that no run of a side has.
+func none(m results.Metric, runs int) *results.Figure {
+	f := &results.Figure{Metric: m}
+	for range runs {
+		f.Runs = append(f.Runs, &results.Observation{})
 	}
-	return none
+	return f
 }
 
 func (arm *Arm) add(a, b *results.Arm, x, y *results.Figure) {
-	left, right := complete(x.Runs), complete(y.Runs)
-	if !slices.ContainsFunc(append(slices.Clone(left), right...), func(v float64) bool { return v != 0 }) {
+	left, right := judged(a, x), judged(b, y)
+	if !slices.ContainsFunc(slices.Concat(left, right), func(o *results.Observation) bool { return o != nil && o.Value != 0 }) {
 		return
 	}
-	m := Metric{Metric: x.Metric, A: results.Describe(left), B: results.Describe(right)}
+	m := Metric{Metric: x.Metric, A: describe(left), B: describe(right)}
 	switch {
-	case len(left) == 0 || len(right) == 0:
+	case m.A.N == 0 || m.B.N == 0:
 	case arm.Pairs > 1:
 		var own, theirs []float64
 		for _, pair := range pairedRuns(a, b) {
-			if u, v := x.Runs[pair[0]], y.Runs[pair[1]]; whole(u) && whole(v) {
+			if u, v := left[pair[0]], right[pair[1]]; whole(u) && whole(v) {
 				own, theirs = append(own, u.Value), append(theirs, v.Value)
 			}
 		}
 		m.Comparison = new(stats.ComparePaired(own, theirs))
 	default:
-		m.Comparison = new(stats.CompareUnpaired(left, right))
+		m.Comparison = new(stats.CompareUnpaired(complete(left), complete(right)))
 	}
 	arm.Metrics = append(arm.Metrics, m)
 }
 
-// pairedRuns are the indices of the runs of equal seeds.
+// judged are the figures of the arm's runs; nil of a run that may not be judged.
+func judged(arm *results.Arm, f *results.Figure) []*results.Observation {
+	runs := slices.Clone(f.Runs)
+	for i := range runs {
+		if !arm.Runs[i].Conclusive {
+			runs[i] = nil
+		}
+	}
+	return runs
+}
+
+func conclusive(arm *results.Arm) int {
+	n := 0
+	for i := range arm.Runs {
+		if arm.Runs[i].Conclusive {
+			n++
+		}
+	}
+	return n
+}
+
+func describe(runs []*results.Observation) results.Distribution {
+	d := results.Distribution{Description: results.Describe(complete(runs))}
+	for _, o := range runs {
+		if o != nil && o.Censored {
+			d.Censored++
+		}
+	}
+	return d
+}
+
+// pairedRuns are the indices of the runs of equal seeds, where both may be judged.
 func pairedRuns(a, b *results.Arm) [][2]int {
 	var pairs [][2]int
-	for i, run := range a.Runs {
-		if j := slices.IndexFunc(b.Runs, func(r results.RunInfo) bool { return r.Seed == run.Seed }); j >= 0 {
+	for i := range a.Runs {
+		j := slices.IndexFunc(b.Runs, func(r results.RunInfo) bool { return r.Seed == a.Runs[i].Seed })
+		if j >= 0 && a.Runs[i].Conclusive && b.Runs[j].Conclusive {
 			pairs = append(pairs, [2]int{i, j})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 var update = flag.Bool("update", false, "write the golden files in testdata")
@@ -122,6 +124,77 @@ func TestPairsAreFoundBySeed(t *testing.T) {
 	}
 }
 
+// byHand is an arm of a run a seed with these figures; +Inf stands for a lower bound.
+func byHand(machine trace.Machine, figures ...results.Figure) *results.Summary {
+	arm := results.Arm{Name: "ungated", Figures: figures}
+	for seed := range figures[0].Runs {
+		arm.Runs = append(arm.Runs, results.RunInfo{Seed: uint64(seed), Machine: machine, Conclusive: true})
+	}
+	return &results.Summary{Experiment: "by-hand", Arms: []results.Arm{arm}}
+}
+
+func figure(name, key, unit string, values ...float64) results.Figure {
+	f := results.Figure{Metric: results.Metric{Name: name, Key: key, Unit: unit}}
+	for _, v := range values {
+		o := &results.Observation{Value: v}
+		if math.IsInf(v, 1) {
+			o = &results.Observation{Value: 60, Censored: true}
+		}
+		f.Runs = append(f.Runs, o)
+	}
+	return f
+}
+
+// TestWhatIsNotPlain: lower bounds, zeros, what only one side has, few pairs that differ, and differences of many digits.
+func TestWhatIsNotPlain(t *testing.T) {
+	open := math.Inf(1)
+	a := byHand(trace.Machine{OS: "linux", Arch: "amd64", CPUs: 2},
+		figure(results.MetricHold, "", "s", 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5),
+		figure(results.MetricExposure, "", "s", 5, 5, 5, 5, 5, 5, 5, 5),
+		figure(results.MetricSchedulerUse, "", "s", 1, 2, 3, 4, 5, 6, 7, 8),
+		figure(results.MetricRejectedPods, "", "pods", 0, 0, 0, 0, 0, 0, 0, 0),
+		figure(results.MetricRejectedPodsByReason, "OutOfmemory", "pods", 1, 2, 3, 4, 5, 6, 7, 8),
+		figure(results.MetricFailed, "", "pods", 3, 3, 3, 3, 3, 3, 3, 3),
+		figure(results.MetricIdle, "", "mCPU·s", 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2),
+		figure(results.MetricExtraPods, "", "pods", 0, 0, 0, 0, 0, 0, 0, 0))
+	b := byHand(trace.Machine{OS: "linux", Arch: "arm64", CPUs: 4},
+		figure(results.MetricHold, "", "s", 6.1, 6.7, 7.3, 7.8, 8.1, 8.7, open, open),
+		figure(results.MetricExposure, "", "s", 5, 5, 5, 5, 5, 5, 5, open),
+		figure(results.MetricSchedulerUse, "", "s", 2, 1, 4, 3, 6, 5, 8, 7),
+		figure(results.MetricRejectedPods, "", "pods", 4, 5, 6, 7, 8, 9, 10, 11),
+		figure(results.MetricRejectedPodsByCause, "hidden-static-pod", "pods", 1, 2, 3, 4, 5, 6, 7, 8),
+		figure(results.MetricFailed, "", "pods", 3, 3, 3, 3, 3, 3, 4, 5),
+		figure(results.MetricIdle, "", "mCPU·s", 5000, 6000, 7000, 8000, 9000, 10000, 11000, 12000),
+		figure(results.MetricExtraPods, "", "pods", 0, 0, 0, 0, 0, 0, 0, 0))
+	var out bytes.Buffer
+	if err := compare(t, a, b).Table(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "not-plain.txt", out.Bytes())
+}
+
+// TestInconclusiveRunsTakeNoPart: a pair of which one run was interrupted is none.
+func TestInconclusiveRunsTakeNoPart(t *testing.T) {
+	a := byHand(trace.Machine{}, figure(results.MetricHold, "", "s", 1, 2, 3, 4, 5, 6, 7))
+	b := byHand(trace.Machine{}, figure(results.MetricHold, "", "s", 2, 3.1, 4.2, 5.3, 6.4, 7.5, 0))
+	b.Arms[0].Runs[6].Conclusive = false
+	arm := compare(t, a, b).Arms[0]
+	if m := arm.Metrics[0]; arm.Pairs != 6 || arm.RunsA != 7 || arm.RunsB != 6 || m.B.N != 6 || m.Comparison.Difference.N != 6 || *m.Comparison.P != 2.0/64 {
+		t.Errorf("got %+v", arm)
+	}
+	for i := range b.Arms[0].Runs {
+		b.Arms[0].Runs[i].Conclusive = false
+	}
+	r := compare(t, a, b)
+	if r.Arms[0].Metrics[0].Comparison != nil {
+		t.Errorf("nothing is left to compare, got %+v", r.Arms[0])
+	}
+	var out bytes.Buffer
+	if err := r.Table(&out); err != nil || !strings.Contains(out.String(), "not compared: one side has no run that may be judged") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	a := summaryOf(t, 1, same, "ungated")
 	other := summaryOf(t, 1, func(_ int, trace []byte) []byte { return bytes.Replace(trace, []byte("by-hand"), []byte("another"), 1) }, "ungated")
@@ -158,5 +231,31 @@ func TestBenchmarkFormat(t *testing.T) {
 	}
 	if runs["Mirrorgap/arm=ungated"] != 3 || runs["Mirrorgap/arm=gated"] != 3 {
 		t.Errorf("read %v", runs)
+	}
+}
+
+// TestBenchmarkConfiguration is that of each run, where they differ.
+func TestBenchmarkConfiguration(t *testing.T) {
+	s := byHand(trace.Machine{}, figure(results.MetricHold, "", "s", 5, 6, math.Inf(1), 1))
+	s.Arms[0].Name = "two words"
+	for i, version := range []string{"v1.37.2", "v1.38.0", "v1.38.0", "v1.38.0"} {
+		s.Arms[0].Runs[i].Versions = map[string]string{"kubernetes": version}
+	}
+	s.Arms[0].Runs[3].Conclusive = false
+	var out bytes.Buffer
+	if err := WriteBenchmark(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	want := `experiment: by-hand
+kubernetes: v1.37.2
+
+BenchmarkMirrorgap/arm=two_words 1 5 holdSeconds
+
+kubernetes: v1.38.0
+
+BenchmarkMirrorgap/arm=two_words 1 6 holdSeconds
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("a run with a lower bound only has no line, nor has one that was cut short (-want +got):\n%s", diff)
 	}
 }

@@ -18,58 +18,78 @@ const Width = 80
 
 // The columns of a table: metric, A, B; the rest is the difference.
 const (
-	metricWidth = 32
+	metricWidth = 33
 	sideWidth   = 14
 )
 
-// Table writes the comparison as benchstat does: a line a metric, and ~ where no difference is shown.
+// noBreak is a space at which go-wordwrap breaks no line.
+const noBreak = "\u00a0"
+
+const legend = "Medians of the runs' figures. Difference: Hodges–Lehmann estimate of B − A, with its 95 % interval. ~: no difference shown at p < 0.05, which is not " +
+	"to say that there is none. too few: even the largest difference could not be shown, it takes 6 pairs that differ, or 4 and 4 runs. Tests are not corrected for their " +
+	"number: of 20 metrics that do not differ one may show a difference. †: depends on the machine."
+
+// Table writes the comparison as benchstat does: a line a metric, and ~ where no difference is shown; below it the interval of the difference.
 func (r *Result) Table(w io.Writer) error {
 	var out strings.Builder
-	paragraph := func(format string, args ...any) {
-		out.WriteString(wordwrap.WrapString(fmt.Sprintf(format, args...), Width) + "\n")
-	}
-	paragraph("%s: %s → %s", r.Experiment, r.A, r.B)
+	paragraph(&out, "%s: %s → %s", r.Experiment, r.A, r.B)
 	for _, d := range r.Differ {
-		paragraph("  %s", d)
+		paragraph(&out, "  %s", d)
 	}
 	for _, w := range r.Warnings {
-		paragraph("! %s", w.Message)
+		paragraph(&out, "! %s", w.Message)
 	}
 	for i := range r.Arms {
 		r.Arms[i].table(&out)
 	}
 	out.WriteString("\n")
-	paragraph("Medians of the runs' figures. Difference: Hodges–Lehmann estimate, B − A. ~: no difference shown at p < 0.05. †: depends on the machine.")
+	paragraph(&out, "%s", legend)
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write comparison: %w", err)
 	}
 	return nil
 }
 
+func paragraph(out *strings.Builder, format string, args ...any) {
+	text := wordwrap.WrapString(fmt.Sprintf(format, args...), Width)
+	out.WriteString(strings.ReplaceAll(text, noBreak, " ") + "\n")
+}
+
 func (arm *Arm) table(out *strings.Builder) {
-	how := "as two samples"
+	how, equally := fmt.Sprintf("as samples of %d and %d runs", arm.RunsA, arm.RunsB), "equal in every run: "
 	if arm.Pairs > 1 {
-		how = fmt.Sprintf("in %d pairs of equal seeds", arm.Pairs)
+		how, equally = fmt.Sprintf("in %d pairs of equal seeds", arm.Pairs), "equal in every pair: "
+	}
+	if arm.RunsA == 0 || arm.RunsB == 0 {
+		fmt.Fprintf(out, "\n%s, not compared: one side has no run that may be judged\n", arm.Name)
+		return
 	}
 	fmt.Fprintf(out, "\n%s, compared %s\n", arm.Name, how)
 	line(out, "", "A", "B", "difference")
 	var equal []string
 	for i := range arm.Metrics {
 		m := &arm.Metrics[i]
-		if m.Comparison != nil && has(m.Comparison, stats.AllEqual) {
-			equal = append(equal, m.label())
+		if m.Comparison != nil && has(m.Comparison, stats.AllEqual) && m.A.Censored+m.B.Censored == 0 {
+			equal = append(equal, m.label(noBreak))
 			continue
 		}
-		line(out, m.label(), m.value(m.A), m.value(m.B), m.difference())
+		line(out, m.label(" "), m.value(m.A), m.value(m.B), m.difference())
+		for _, note := range []string{m.interval(), m.censored()} {
+			if note != "" {
+				fmt.Fprintf(out, "%*s\n", Width, note)
+			}
+		}
 	}
 	if len(equal) > 0 {
-		out.WriteString(wordwrap.WrapString("equal in every run: "+strings.Join(equal, ", "), Width) + "\n")
+		paragraph(out, "%s", equally+strings.Join(equal, ", "))
 	}
 }
 
+// line writes a row. A difference that is too long for its column begins before it, if B leaves room.
 func line(out *strings.Builder, metric, a, b, difference string) {
-	text := pad(metric, metricWidth) + pad(a, sideWidth) + pad(b, sideWidth) + difference
-	out.WriteString(strings.TrimRight(text, " ") + "\n")
+	left := pad(metric, metricWidth) + pad(a, sideWidth) + b + " "
+	start := min(metricWidth+2*sideWidth, Width-utf8.RuneCountInString(difference))
+	fmt.Fprintf(out, "%-*s%s\n", start, left, difference)
 }
 
 func pad(s string, width int) string {
@@ -79,18 +99,19 @@ func pad(s string, width int) string {
 	return string([]rune(s)[:width-2]) + "… "
 }
 
-func (m *Metric) label() string {
+// label names the metric; space is what the mark of one that depends on the machine stands behind.
+func (m *Metric) label(space string) string {
 	label := m.Name
 	if m.Key != "" {
 		label = "rejected: " + m.Key
 	}
 	if m.MachineDependent {
-		label += " †"
+		label += space + "†"
 	}
 	return label
 }
 
-func (m *Metric) value(d results.Description) string {
+func (m *Metric) value(d results.Distribution) string {
 	if d.Median == nil {
 		return "–"
 	}
@@ -103,24 +124,52 @@ func (m *Metric) difference() string {
 	switch {
 	case c == nil || c.Difference.Value == nil:
 		return "–"
+	case has(c, stats.AllEqual):
+		return fmt.Sprintf("n=%d: equal", c.Difference.N)
 	case has(c, stats.TooFew):
 		return fmt.Sprintf("n=%d: too few", c.Difference.N)
+	case has(c, stats.FewDiffer):
+		return fmt.Sprintf("n=%d: too few differ", c.Difference.N)
 	case !c.Shown():
-		return fmt.Sprintf("~ p=%.2g n=%d", *c.P, c.Difference.N)
+		return "~ " + probability(*c.P)
 	}
-	return fmt.Sprintf("%s p=%.2g n=%d", m.change(*c.Difference.Value), *c.P, c.Difference.N)
+	return m.change(*c.Difference.Value) + " " + probability(*c.P)
 }
 
-// change is a difference in percent of A, or in its unit where A is 0.
+func probability(p float64) string {
+	if p < 0.001 {
+		return "p<0.001"
+	}
+	return fmt.Sprintf("p=%.3f", p)
+}
+
+// interval is where the difference is to be found, and by how many pairs; empty if there are too few to tell, or if all are equal, which leaves open how
+// rare a difference is.
+func (m *Metric) interval() string {
+	if m.Comparison == nil || m.Comparison.Difference.Interval == nil || has(m.Comparison, stats.AllEqual) {
+		return ""
+	}
+	d := &m.Comparison.Difference
+	return fmt.Sprintf("95 %%: %s to %s, n=%d", m.change(d.Interval.Low), m.change(d.Interval.High), d.N)
+}
+
+// censored says how many runs have no more than a lower bound, and take no part; empty if none.
+func (m *Metric) censored() string {
+	if m.A.Censored+m.B.Censored == 0 {
+		return ""
+	}
+	return fmt.Sprintf("lower bounds, left out: %d of %d in A, %d of %d in B", m.A.Censored, m.A.N+m.A.Censored, m.B.Censored, m.B.N+m.B.Censored)
+}
+
+// change is a difference in the metric's unit. It is no percentage: the estimate is not of medians, and can be more than all of A's.
 func (m *Metric) change(by float64) string {
-	sign := "+"
-	if by < 0 {
-		sign, by = "−", -by
+	switch {
+	case by < 0:
+		return "−" + results.Quantity(-by, m.Unit)
+	case by > 0:
+		return "+" + results.Quantity(by, m.Unit)
 	}
-	if m.A.Median != nil && *m.A.Median != 0 {
-		return fmt.Sprintf("%s%.3g %%", sign, 100*by / *m.A.Median)
-	}
-	return sign + results.Quantity(by, m.Unit)
+	return results.Quantity(0, m.Unit)
 }
 
 func has(c *stats.Comparison, code string) bool {

@@ -275,20 +275,7 @@ func (v view) Engine() string {
 
 // Machine is where mirrorgap ran; in a simulation everything else did, too.
 func (v view) Machine() string {
-	return v.distinct(func(run *results.RunInfo) string {
-		m := run.Machine
-		if m == (trace.Machine{}) {
-			return ""
-		}
-		text := fmt.Sprintf("%s/%s, %d CPUs", m.OS, m.Arch, m.CPUs)
-		if m.CPUModel != "" {
-			text += " (" + m.CPUModel + ")"
-		}
-		if m.MemoryBytes > 0 {
-			text += fmt.Sprintf(", %.3g GiB", float64(m.MemoryBytes)/(1<<30))
-		}
-		return text
-	})
+	return v.distinct(func(run *results.RunInfo) string { return run.Machine.String() })
 }
 
 // Runs lists the runs: arm, seeds and how they ended.

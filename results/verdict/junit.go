@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/mirrorgap/mirrorgap/results"
-	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 // JUnitFile is the name of the file in JUnit's format, File that of the verdict, in a results folder.
@@ -171,7 +170,7 @@ func runProperties(v *Verdict, s *results.Summary) []junitProperty {
 		for _, r := range arm.Runs {
 			note("seeds."+arm.Name, strconv.FormatUint(r.Seed, 10))
 			note("engine", r.Engine)
-			note("machine", machine(r.Machine))
+			note("machine", r.Machine.String())
 			for name, version := range r.Versions {
 				note("version."+name, version)
 			}
@@ -185,13 +184,4 @@ func runProperties(v *Verdict, s *results.Summary) []junitProperty {
 		p = append(p, junitProperty{name, strings.Join(found[name], ", ")})
 	}
 	return p
-}
-
-// machine is a machine in a few words.
-func machine(m trace.Machine) string {
-	text := fmt.Sprintf("%s/%s, %s", m.OS, m.Arch, count(m.CPUs, "CPU"))
-	if m.CPUModel != "" {
-		text += ", " + m.CPUModel
-	}
-	return text
 }

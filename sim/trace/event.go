@@ -1,6 +1,9 @@
 package trace
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Schema names the format of a trace and its version. A reader refuses any other.
 const Schema = "mirrorgap.trace/v1"
@@ -41,6 +44,21 @@ type Machine struct {
 	CPUs        int    `json:"cpus"`
 	CPUModel    string `json:"cpuModel,omitempty"`
 	MemoryBytes uint64 `json:"memoryBytes,omitempty"`
+}
+
+// String says in a few words what machine it is; it is empty if nothing is known of it.
+func (m Machine) String() string {
+	if m == (Machine{}) {
+		return ""
+	}
+	text := fmt.Sprintf("%s/%s, %d CPUs", m.OS, m.Arch, m.CPUs)
+	if m.CPUModel != "" {
+		text += " (" + m.CPUModel + ")"
+	}
+	if m.MemoryBytes > 0 {
+		text += fmt.Sprintf(", %.3g GiB", float64(m.MemoryBytes)/(1<<30))
+	}
+	return text
 }
 
 // Kind says what an event is about.
