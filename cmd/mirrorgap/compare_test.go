@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -66,7 +67,7 @@ func TestCompareAsData(t *testing.T) {
 	}
 	a, errA := json.Marshal(fromJSON)
 	b, errB := json.Marshal(fromYAML)
-	if errA != nil || errB != nil || string(a) != string(b) {
+	if errA != nil || errB != nil || !bytes.Equal(a, b) {
 		t.Errorf("JSON and YAML differ:\n%s\n%s", a, b)
 	}
 	if fromJSON.Version != compare.Version || len(fromJSON.Arms) != 2 || fromJSON.Arms[1].RunsA != 1 {
