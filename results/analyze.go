@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ type ledger struct {
 	pods        map[string]*podRecord
 	order       []*podRecord
 	controllers map[string]*controllerRecord
+	// broken maps a watch that is broken to since when.
+	broken map[string]time.Duration
 	// names are strings that many pods have, requests those of the last pod of each owner, so that equal ones are kept once.
 	names    map[string]string
 	requests map[string]trace.Resources
@@ -88,6 +91,7 @@ func newLedger(header trace.Header) *ledger {
 		machines:    map[string]*machine{},
 		pods:        map[string]*podRecord{},
 		controllers: map[string]*controllerRecord{},
+		broken:      map[string]time.Duration{},
 		names:       map[string]string{},
 		requests:    map[string]trace.Resources{},
 	}
@@ -109,10 +113,22 @@ func (l *ledger) enter(e trace.Event) {
 		if _, again := l.run.Phases[e.Message]; !again {
 			l.run.Phases[e.Message] = e.T
 		}
+	case trace.WatchBroken:
+		l.broken[e.Reason] = e.T
+	case trace.WatchResumed:
+		l.resume(e.Reason)
 	case trace.ComponentDied:
 		l.run.Died = append(l.run.Died, Death{Component: e.Reason, Message: e.Message, At: e.T.Seconds()})
 	case trace.RunEnded:
 		l.run.End, l.run.EndMessage = e.Reason, e.Message
+	}
+}
+
+// resume ends the interruption of a watch, if there is one.
+func (l *ledger) resume(watch string) {
+	if since, broken := l.broken[watch]; broken {
+		delete(l.broken, watch)
+		l.run.Interruptions = append(l.run.Interruptions, Interruption{watch, Period{since, l.now.at}})
 	}
 }
 
@@ -267,7 +283,7 @@ func (l *ledger) enterPod(e trace.Event) {
 	case trace.PodSucceeded:
 		l.end(p, StateSucceeded)
 	case trace.PodFailed:
-		if isRejection(e.Reason, e.Message) {
+		if IsRejection(e.Reason, e.Message) {
 			l.rejectedInAPI(p, e)
 		}
 		l.end(p, StateFailed)
@@ -432,6 +448,9 @@ func (l *ledger) enterKubelet(e trace.Event) {
 
 // close concludes what needs the whole trace.
 func (l *ledger) close() *Run {
+	for _, watch := range slices.Sorted(maps.Keys(l.broken)) {
+		l.resume(watch)
+	}
 	if !l.run.KubeletEvidence {
 		for _, m := range l.machines {
 			m.inferStatics()

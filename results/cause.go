@@ -78,8 +78,8 @@ var otherReasons = []string{
 	"SysctlForbidden", "NodeShutdown", "TopologyAffinityError", "VolumeAttachmentLimitExceeded",
 }
 
-// isRejection tells whether a Failed pod's status is that of a pod which the kubelet did not admit.
-func isRejection(reason, message string) bool {
+// IsRejection tells whether a Failed pod's status is that of a pod which the kubelet did not admit.
+func IsRejection(reason, message string) bool {
 	_, known := causeOfReason[reason]
 	return known || strings.HasPrefix(reason, resourceReason) || slices.Contains(otherReasons, reason) || strings.HasPrefix(message, rejectedMessage)
 }

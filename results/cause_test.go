@@ -71,6 +71,6 @@ func TestIsRejection(t *testing.T) {
 		{"Terminated", "Pod was terminated in response to imminent node shutdown.", false},
 		{"", "", false},
 	} {
-		check(t, tt.reason+" "+tt.message, isRejection(tt.reason, tt.message), tt.want)
+		check(t, tt.reason+" "+tt.message, IsRejection(tt.reason, tt.message), tt.want)
 	}
 }

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -9,30 +8,22 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/mirrorgap/mirrorgap/results/stats"
+	"time"
 )
 
-// Findings are what a trace says about the race on the nodes that joined: whether it was open, whether anything fell into it, and how long things took.
-// They need API events only.
-type Findings struct {
-	// Answer says it in a sentence or two.
-	Answer string `json:"answer"`
-	// NewNodes joined; WithStaticPods of them have static pods that are known; Exposed of these were schedulable before their last mirror pod appeared.
-	NewNodes       int `json:"newNodes"`
-	WithStaticPods int `json:"withStaticPods"`
-	Exposed        int `json:"exposed"`
-	// Rejected counts pods that new nodes rejected, Hidden those that would have fitted beside what the API showed.
-	Rejected int `json:"rejected"`
-	Hidden   int `json:"hidden"`
-	// Ready is from registration to Ready, Mirrors from registration to the mirror pod of each static pod, in order of their names, Exposure as the metric.
-	Ready    Distribution  `json:"ready"`
-	Mirrors  []MirrorDelay `json:"mirrors"`
-	Exposure Distribution  `json:"exposure"`
-	// KubeletEvidence: kubelets wrote events, so that static pods without mirror pods are known.
-	KubeletEvidence bool `json:"kubeletEvidence"`
-	// exposed describes the exposure of the exposed nodes only.
-	exposed Distribution
+// Delays are how long things took on the new nodes of a run, in seconds.
+type Delays struct {
+	// Ready and Schedulable are from registration to the first time that the node was Ready, and that no blocking taint was left.
+	Ready       Distribution `json:"ready"`
+	Schedulable Distribution `json:"schedulable"`
+	// Mirrors are from registration to the first mirror pod of each static pod, in order of their names.
+	Mirrors []MirrorDelay `json:"mirrors"`
+	// AfterReady is from Ready to the last mirror pod, negative if that came first. Nodes without mirror pods are left out.
+	AfterReady Distribution `json:"lastMirrorAfterReady"`
+	// Exposure is the metric of this name.
+	Exposure Distribution `json:"exposure"`
+	// nodes are in order of registration.
+	nodes []nodeDelays
 }
 
 // MirrorDelay is the delay of the mirror pods of one static pod.
@@ -43,189 +34,183 @@ type MirrorDelay struct {
 	// Without is the number of new nodes on which no mirror pod of it was seen: it does not run there, or its mirror pod had not come. In the latter case
 	// the distribution is too short.
 	Without int `json:"nodesWithout"`
-	// samples are the delays, in ascending order.
-	samples []mirrorSample
 }
 
-type mirrorSample struct {
-	node    string
-	seconds float64
+// nodeDelays are those of one node. Nil is "not seen".
+type nodeDelays struct {
+	node               string
+	ready, schedulable *time.Duration
+	mirrors            map[string]time.Duration // by static pod
 }
 
-// Findings looks at the new nodes of the run.
-func (r *Run) Findings() *Findings {
-	f := &Findings{KubeletEvidence: r.KubeletEvidence}
-	fresh := map[string]*Node{}
-	var ready, exposure, exposed []*Observation
+// delays looks at the new nodes of the run.
+func (r *Run) delays() Delays {
+	var d Delays
+	var ready, schedulable, afterReady, exposure []*Observation
+	mirrors := r.firstMirrors()
 	for _, n := range r.Nodes {
 		if n.Initial {
 			continue
 		}
-		fresh[n.UID] = n
-		f.NewNodes++
-		if n.Ready != nil {
-			ready = append(ready, observe(&Span{Duration: *n.Ready - n.Registered}))
+		own := nodeDelays{n.Name, since(n.Registered, n.Ready), since(n.Registered, n.Schedulable), mirrors[n.UID]}
+		d.nodes = append(d.nodes, own)
+		ready, schedulable = append(ready, r.orOpen(n, own.ready)), append(schedulable, r.orOpen(n, own.schedulable))
+		if n.Ready != nil && n.MirrorsVisible != nil {
+			afterReady = append(afterReady, &Observation{Value: (*n.MirrorsVisible - *n.Ready).Seconds()})
 		}
 		exposure = append(exposure, observe(n.Exposure))
-		if n.StaticPods > 0 {
-			f.WithStaticPods++
-		}
-		if n.Exposure != nil && n.Exposure.Duration > 0 {
-			f.Exposed++
-			exposed = append(exposed, observe(n.Exposure))
-		}
 	}
-	f.Ready, f.Exposure, f.exposed = distribute(ready), distribute(exposure), distribute(exposed)
-	f.Mirrors = r.mirrorDelays(fresh)
-	for _, p := range r.Pods {
-		if p.Rejection != nil && fresh[p.NodeUID] != nil {
-			f.Rejected++
-			if p.Rejection.Cause == CauseHiddenStaticPod || p.Rejection.Cause == CauseMirrorInFlight {
-				f.Hidden++
-			}
-		}
+	d.Ready, d.Schedulable, d.AfterReady, d.Exposure = distribute(ready), distribute(schedulable), distribute(afterReady), distribute(exposure)
+	d.Mirrors = []MirrorDelay{}
+	for _, pod := range d.staticPods() {
+		d.Mirrors = append(d.Mirrors, d.mirror(pod))
 	}
-	f.Answer = f.answer()
-	return f
+	return d
 }
 
-// mirrorDelays are the delays of the first mirror pod of each static pod on each new node.
-func (r *Run) mirrorDelays(fresh map[string]*Node) []MirrorDelay {
-	first := map[string]map[string]mirrorSample{} // by static pod and UID of the node
+// firstMirrors are the delays of the first mirror pod of each static pod, by the UID of its node.
+func (r *Run) firstMirrors() map[string]map[string]time.Duration {
+	nodes, first := map[string]*Node{}, map[string]map[string]time.Duration{}
+	for _, n := range r.Nodes {
+		nodes[n.UID], first[n.UID] = n, map[string]time.Duration{}
+	}
 	for _, p := range r.Pods {
-		n := fresh[p.NodeUID]
+		n := nodes[p.NodeUID]
 		if p.Role != RoleMirror || p.Created == nil || n == nil || *p.Created < n.Registered {
 			continue
 		}
 		name := strings.TrimSuffix(p.Name, "-"+n.Name)
-		if first[name] == nil {
-			first[name] = map[string]mirrorSample{}
-		}
-		if _, again := first[name][n.UID]; !again {
-			first[name][n.UID] = mirrorSample{n.Name, (*p.Created - n.Registered).Seconds()}
+		if _, again := first[n.UID][name]; !again {
+			first[n.UID][name] = *p.Created - n.Registered
 		}
 	}
-	var delays []MirrorDelay
-	for _, name := range slices.Sorted(maps.Keys(first)) {
-		d := MirrorDelay{StaticPod: name, samples: slices.SortedFunc(maps.Values(first[name]), func(a, b mirrorSample) int {
-			return cmp.Or(cmp.Compare(a.seconds, b.seconds), cmp.Compare(a.node, b.node))
-		})}
-		var observations []*Observation
-		for _, s := range d.samples {
-			observations = append(observations, &Observation{Value: s.seconds})
+	return first
+}
+
+func since(start time.Duration, at *time.Duration) *time.Duration {
+	if at == nil {
+		return nil
+	}
+	return new(*at - start)
+}
+
+// orOpen observes a delay; one that was not over when the node went, or the trace ended, is censored.
+func (r *Run) orOpen(n *Node, delay *time.Duration) *Observation {
+	if delay != nil {
+		return &Observation{Value: delay.Seconds()}
+	}
+	end := r.Wall
+	if n.Gone != nil {
+		end = *n.Gone
+	}
+	return &Observation{Value: (end - n.Registered).Seconds(), Censored: true}
+}
+
+// staticPods are those with a mirror pod, sorted.
+func (d *Delays) staticPods() []string {
+	names := map[string]bool{}
+	for _, n := range d.nodes {
+		for pod := range n.mirrors {
+			names[pod] = true
 		}
-		d.Distribution, d.Without = distribute(observations), len(fresh)-len(d.samples)
-		delays = append(delays, d)
 	}
-	return delays
+	return slices.Sorted(maps.Keys(names))
 }
 
-// answer says what follows, and no more.
-func (f *Findings) answer() string {
-	switch {
-	case f.NewNodes == 0:
-		return "No node joined: nothing can be said about the race. Record during a scale-up."
-	case f.WithStaticPods == 0 && f.KubeletEvidence:
-		return fmt.Sprintf("%s joined, and none runs a static pod: there is no gap on them.", plural(f.NewNodes, "node"))
-	case f.WithStaticPods == 0:
-		return fmt.Sprintf("%s joined, and no mirror pod was seen on any: either none runs a static pod, or their mirror pods had not come yet. "+
-			"Which of both, the API does not tell.", plural(f.NewNodes, "node"))
-	case f.Exposed == 0:
-		bound := stats.Proportion(0, f.WithStaticPods).Interval.High
-		return fmt.Sprintf("%s joined with static pods, and none could be scheduled onto before its mirror pods were there (at most %s %% at 95 %%, if nodes are independent). %s",
-			plural(f.WithStaticPods, "node"), number(100*bound), f.rejections())
-	}
-	length := "which had not ended"
-	if d := f.exposed; d.N > 0 {
-		length = fmt.Sprintf("for %s (median/p90/max", duration3(*d.Median, *d.P90, *d.Max))
-		if d.Censored > 0 {
-			length += fmt.Sprintf("; %d more had not ended", d.Censored)
+func (d *Delays) mirror(pod string) MirrorDelay {
+	var seen []*Observation
+	for _, n := range d.nodes {
+		if delay, ok := n.mirrors[pod]; ok {
+			seen = append(seen, &Observation{Value: delay.Seconds()})
 		}
-		length += ")"
 	}
-	return fmt.Sprintf("%d of %s that joined with static pods could be scheduled onto before their mirror pods were there, %s. %s",
-		f.Exposed, plural(f.WithStaticPods, "node"), length, f.rejections())
+	return MirrorDelay{StaticPod: pod, Distribution: distribute(seen), Without: len(d.nodes) - len(seen)}
 }
 
-func (f *Findings) rejections() string {
-	if f.Rejected == 0 {
-		return "No pod was rejected on them."
-	}
-	return fmt.Sprintf("%s rejected on them; %d of these would have fitted but for static pods that the API did not show.", plural(f.Rejected, "pod")+were(f.Rejected), f.Hidden)
-}
+// The widths of the table of delays.
+const (
+	delayLabel = 40
+	delayCell  = TableWidth - delayLabel - columnGap
+)
 
-func were(n int) string {
-	if n == 1 {
-		return " was"
-	}
-	return " were"
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return commas(strconv.Itoa(n)) + " " + what + "s"
-}
-
-// Table writes the findings for a person, in at most TableWidth characters a line.
-func (f *Findings) Table(w io.Writer) error {
-	var out strings.Builder
-	writeText(&out, f.Answer, TableWidth)
-	if f.NewNodes > 0 {
-		fmt.Fprintf(&out, "\n%-42s median/p90/max\n", "from the registration of a new node to")
-		writeDelay(&out, "Ready", f.Ready, "")
-		for i := range f.Mirrors {
-			m := &f.Mirrors[i]
-			note := ""
-			if m.Without > 0 {
-				note = fmt.Sprintf(", on %d none", m.Without)
+// write writes a line for each.
+func (d *Delays) write(out *strings.Builder) {
+	line := func(label, cell string) {
+		labels, cells := wrap(label, delayLabel), wrap(cell, delayCell)
+		for i := range max(len(labels), len(cells)) {
+			text := ""
+			if i < len(labels) {
+				text = labels[i]
 			}
-			writeDelay(&out, "mirror pod of "+m.StaticPod, m.Distribution, note)
+			if i < len(cells) {
+				text = fmt.Sprintf("%-*s%s", delayLabel+columnGap, text, cells[i])
+			}
+			fmt.Fprintln(out, strings.TrimRight(text, " "))
 		}
-		out.WriteString("\n")
-		writeDelay(&out, "exposed, in all", f.Exposure, "")
 	}
-	if !f.KubeletEvidence {
-		out.WriteString("\n")
-		writeText(&out, "Seen through the API only: a static pod is known by its mirror pod, and taken to run from the registration of its node. "+
-			"One whose mirror pod had not come is not seen.", TableWidth)
+	line("delays of the new nodes", "median/p90/max")
+	line("registration to Ready", delayText(d.Ready))
+	line("registration to schedulable", delayText(d.Schedulable))
+	if len(d.Mirrors) > 0 {
+		line("registration to mirror pod of", "")
 	}
-	if _, err := io.WriteString(w, out.String()); err != nil {
-		return fmt.Errorf("write findings: %w", err)
+	for i := range d.Mirrors {
+		m := &d.Mirrors[i]
+		cell := delayText(m.Distribution)
+		if m.Without > 0 {
+			cell += fmt.Sprintf(", on %d none", m.Without)
+		}
+		line("  "+m.StaticPod, cell)
+	}
+	line("Ready to last mirror pod", delayText(d.AfterReady))
+	line("exposed, in all", delayText(d.Exposure))
+}
+
+func delayText(d Distribution) string {
+	if d.N == 0 {
+		return absent + sizes(d)
+	}
+	return duration3(*d.Median, *d.P90, *d.Max) + sizes(d)
+}
+
+// The columns of what WriteCSV writes, besides one for each static pod, named after it.
+const (
+	ColumnNode        = "node"
+	ColumnReady       = "ready"
+	ColumnSchedulable = "schedulable"
+)
+
+// WriteCSV writes a row for each new node: the delays from its registration, in seconds, as CSV from which an experiment takes an empirical distribution by
+// the name of a column. What was not seen is an empty cell. From says where they were seen.
+func (d *Delays) WriteCSV(w io.Writer, from string) error {
+	if _, err := fmt.Fprintf(w, "# Seconds from the registration of each new node (n=%d); empty: not seen.\n# Seen in %s.\n",
+		len(d.nodes), strings.Join(strings.Fields(from), " ")); err != nil {
+		return fmt.Errorf("write delays: %w", err)
+	}
+	pods := d.staticPods()
+	out := csv.NewWriter(w)
+	_ = out.Write(append([]string{ColumnNode, ColumnReady, ColumnSchedulable}, pods...)) // Error has it
+	for _, n := range d.nodes {
+		row := []string{n.node, secondsCell(n.ready), secondsCell(n.schedulable)}
+		for _, pod := range pods {
+			cell := ""
+			if delay, ok := n.mirrors[pod]; ok {
+				cell = secondsCell(&delay)
+			}
+			row = append(row, cell)
+		}
+		_ = out.Write(row)
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("write delays: %w", err)
 	}
 	return nil
 }
 
-func writeDelay(out *strings.Builder, label string, d Distribution, note string) {
-	cell := absent
-	if d.N > 0 {
-		cell = duration3(*d.Median, *d.P90, *d.Max)
+func secondsCell(delay *time.Duration) string {
+	if delay == nil {
+		return ""
 	}
-	for i, text := range wrap(label, 40) {
-		if i == 0 {
-			text = fmt.Sprintf("%-42s %s%s%s", text, cell, sizes(d), note)
-		}
-		fmt.Fprintln(out, text)
-	}
-}
-
-// DelaysColumn is the column of the delays in what WriteDelays writes.
-const DelaysColumn = "seconds"
-
-// WriteDelays writes the mirror delays as CSV, which an experiment takes for an empirical distribution: a row a mirror pod. From says where they were seen.
-func (f *Findings) WriteDelays(w io.Writer, from string) error {
-	if _, err := fmt.Fprintf(w, "# Mirror delays: from the registration of a node to the appearance of a static pod's mirror pod. Seen in %s.\n",
-		strings.Join(strings.Fields(from), " ")); err != nil {
-		return fmt.Errorf("write delays: %w", err)
-	}
-	out := csv.NewWriter(w)
-	_ = out.Write([]string{"staticPod", "node", DelaysColumn}) // Error has it
-	for _, m := range f.Mirrors {
-		for _, s := range m.samples {
-			_ = out.Write([]string{m.StaticPod, s.node, strconv.FormatFloat(s.seconds, 'f', 6, 64)})
-		}
-	}
-	out.Flush()
-	return out.Error()
+	return strconv.FormatFloat(delay.Seconds(), 'f', 6, 64)
 }

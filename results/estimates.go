@@ -13,6 +13,8 @@ const (
 	// WarnInconclusive: a run may not be judged; WarnNotSettled: its counts are lower bounds.
 	WarnInconclusive = "inconclusive"
 	WarnNotSettled   = "not-settled"
+	// WarnInterrupted: a watch was broken for longer than InFlightWindow, so that times may be wrong.
+	WarnInterrupted = "watch-interrupted"
 	// WarnDiffer: the runs were made with different versions, or on different machines.
 	WarnDiffer = "runs-differ"
 	// WarnOneRun: an arm has a single run.
@@ -175,6 +177,10 @@ func (s *Summary) warn() {
 				add(WarnNotSettled, "recording was stopped: what had not ended then is a lower bound")
 			case !run.Settled:
 				add(WarnNotSettled, "arm %s, seed %d did not settle: its counts and open times are lower bounds", arm.Name, run.Seed)
+			}
+			if run.Interrupted > InFlightWindow.Seconds() {
+				add(WarnInterrupted, "arm %s, seed %d: a watch was broken for up to %s, so that times may be wrong by as much",
+					arm.Name, run.Seed, duration(run.Interrupted))
 			}
 			if first == nil {
 				first = run

@@ -153,7 +153,7 @@ func populationMetrics() []Metric {
 		{Name: MetricInitialNodes, Unit: "nodes", ofRun: nodesThat(func(n *Node) bool { return n.Initial })},
 		{Name: MetricNewNodes, Unit: "nodes", ofRun: nodesThat(isNew)},
 		{Name: MetricPodsCreated, Unit: "pods", MachineDependent: true, ofRun: podsThat(func(p *Pod) bool {
-			return p.Role == RoleWorkload && p.Created != nil
+			return p.Role == RoleWorkload && p.Created != nil && !p.Existing
 		})},
 	}
 }

@@ -18,6 +18,8 @@ type Run struct {
 	EndMessage string
 	// Died lists the components that ended before the run did, in order.
 	Died []Death
+	// Interruptions are the times during which the recorder's watches were broken, in order of their ends.
+	Interruptions []Interruption
 	// Wall is the time from the start of the trace to its last event.
 	Wall time.Duration
 	// Phases maps the name of a phase (trace.Phase…) to its start; a phase that was not reached is absent.
@@ -51,6 +53,22 @@ type Death struct {
 	Message   string `json:"message"`
 	// At is when, in seconds since the start of the trace.
 	At float64 `json:"atSeconds"`
+}
+
+// Interruption is a time during which a watch of the recorder was broken. What happened then is in the trace at the time of its end.
+type Interruption struct {
+	// Watch is what was watched: nodes or pods.
+	Watch string
+	Period
+}
+
+// LongestInterruption is the most by which a time in the trace may be too late because a watch was broken.
+func (r *Run) LongestInterruption() time.Duration {
+	var longest time.Duration
+	for _, i := range r.Interruptions {
+		longest = max(longest, i.To-i.From)
+	}
+	return longest
 }
 
 // Conclusive tells whether the trace may be judged: it is whole and its run was not cut short. A run that reached its time limit, or a recording that was

@@ -52,6 +52,8 @@ type RunInfo struct {
 	Died       []Death `json:"died,omitempty"`
 	// KubeletEvidence is Run.KubeletEvidence.
 	KubeletEvidence bool `json:"kubeletEvidence"`
+	// Interrupted is Run.LongestInterruption in seconds, absent if no watch was broken.
+	Interrupted float64 `json:"interruptedSeconds,omitempty"`
 }
 
 // Figure is what the runs of an arm say about a metric.
@@ -137,7 +139,7 @@ func (r *Run) info() RunInfo {
 	return RunInfo{
 		Seed: r.Header.Seed, Labels: r.Header.Labels, Engine: r.Header.Engine, Versions: r.Header.Versions, Machine: r.Header.Machine,
 		End: r.End, EndMessage: r.EndMessage, Conclusive: r.Conclusive(), Settled: r.Settled(), Died: r.Died,
-		KubeletEvidence: r.KubeletEvidence,
+		KubeletEvidence: r.KubeletEvidence, Interrupted: r.LongestInterruption().Seconds(),
 	}
 }
 

@@ -32,7 +32,7 @@ func (e LineError) Unwrap() error { return e.Err }
 
 // ParseCSV reads measured delays, in seconds, and returns them in ascending order. With a column name the file's first row is a header that has
 // it; without, the file has a single column, whose first row may be a header (anything that is not a number). Lines that begin with # are
-// skipped. Everything that is wrong is reported; values are returned only when nothing is.
+// skipped, and so are empty cells of a named column: what was not measured. Everything that is wrong is reported; values are returned only when nothing is.
 func ParseCSV(data []byte, column string) ([]metav1.Duration, []LineError) {
 	r := csv.NewReader(bytes.NewReader(data))
 	r.Comment = '#'
@@ -60,6 +60,9 @@ func ParseCSV(data []byte, column string) ([]metav1.Duration, []LineError) {
 	for ; !errors.Is(err, io.EOF); row, err = r.Read() {
 		if err != nil {
 			errs = append(errs, lineError(err))
+			continue
+		}
+		if column != "" && row[index] == "" {
 			continue
 		}
 		value, err := parseSeconds(row[index])

@@ -14,6 +14,8 @@ func TestParseCSV(t *testing.T) {
 		{"one column", "3\n1.5\n0\n", "", "[0s 1.5s 3s]"},
 		{"one column with header, comment and blank line", "seconds\n# measured on Monday\n\n2\n 1\n", "", "[1s 2s]"},
 		{"named column", "node,mirror\na,61.25\nb,60\n", "mirror", "[1m0s 1m1.25s]"},
+		{"not measured everywhere", "node,ready,mirror\na,1,\nb,2,60\n", "mirror", "[1m0s]"},
+		{"measured nowhere", "node,mirror\na,\n", "mirror", "line 1: the file has a header but no values"},
 		{"rounds to the nanosecond", "0.1\n", "", "[100ms]"},
 		{"empty", "", "", "line 1: the file is empty: put one delay in seconds on each line"},
 		{"header only", "seconds\n", "", "line 1: the file has a header but no values"},

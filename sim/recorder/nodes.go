@@ -20,11 +20,32 @@ var kubeletConditions = []corev1.NodeConditionType{
 // nodeStates remembers what was recorded of each node, so that only changes are.
 type nodeStates struct {
 	out  trace.Recorder
-	last map[types.UID]*corev1.Node
+	last map[types.UID]nodeState
+}
+
+// nodeState is what is recorded of a node when it changes.
+type nodeState struct {
+	ready  bool
+	taints []trace.Taint
+	// conditions are those that are not the kubelet's own.
+	conditions map[corev1.NodeConditionType]corev1.ConditionStatus
+}
+
+func stateOfNode(node *corev1.Node) nodeState {
+	s := nodeState{taints: taints(node), conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{}}
+	for _, c := range node.Status.Conditions {
+		switch {
+		case c.Type == corev1.NodeReady:
+			s.ready = c.Status == corev1.ConditionTrue
+		case !slices.Contains(kubeletConditions, c.Type):
+			s.conditions[c.Type] = c.Status
+		}
+	}
+	return s
 }
 
 func newNodeStates(out trace.Recorder) *nodeStates {
-	return &nodeStates{out: out, last: map[types.UID]*corev1.Node{}}
+	return &nodeStates{out: out, last: map[types.UID]nodeState{}}
 }
 
 // existing records a node that was there when recording began.
@@ -40,9 +61,8 @@ func (s *nodeStates) existing(obj runtime.Object) {
 
 // begin records a node that was not known.
 func (s *nodeStates) begin(node *corev1.Node, e trace.Event) {
-	s.last[node.UID] = node
 	s.record(node, e)
-	s.changes(&corev1.Node{Spec: node.Spec}, node)
+	s.changes(nodeState{taints: e.Taints}, node)
 }
 
 func (s *nodeStates) observe(kind watch.EventType, obj runtime.Object) {
@@ -60,7 +80,6 @@ func (s *nodeStates) observe(kind watch.EventType, obj runtime.Object) {
 		s.begin(node, registered(node))
 		return
 	}
-	s.last[node.UID] = node
 	s.changes(before, node)
 }
 
@@ -73,20 +92,23 @@ func registered(node *corev1.Node) trace.Event {
 	}}
 }
 
-func (s *nodeStates) changes(before, node *corev1.Node) {
-	if was, is := ready(before), ready(node); is != was {
+// changes records how a node differs from what was recorded of it, and remembers that.
+func (s *nodeStates) changes(before nodeState, node *corev1.Node) {
+	is := stateOfNode(node)
+	s.last[node.UID] = is
+	if is.ready != before.ready {
 		kind := trace.NodeNotReady
-		if is {
+		if is.ready {
 			kind = trace.NodeReady
 		}
 		s.record(node, trace.Event{Kind: kind})
 	}
-	if is := taints(node); !slices.Equal(is, taints(before)) {
-		s.record(node, trace.Event{Kind: trace.NodeTaints, Taints: is})
+	if !slices.Equal(is.taints, before.taints) {
+		s.record(node, trace.Event{Kind: trace.NodeTaints, Taints: is.taints})
 	}
 	for _, c := range node.Status.Conditions {
-		if !slices.Contains(kubeletConditions, c.Type) && c.Status != status(before, c.Type) {
-			s.record(node, trace.Event{Kind: trace.NodeCondition, Condition: string(c.Type), Status: string(c.Status)})
+		if status, ours := is.conditions[c.Type]; ours && status != before.conditions[c.Type] {
+			s.record(node, trace.Event{Kind: trace.NodeCondition, Condition: string(c.Type), Status: string(status)})
 		}
 	}
 }
@@ -94,17 +116,6 @@ func (s *nodeStates) changes(before, node *corev1.Node) {
 func (s *nodeStates) record(node *corev1.Node, e trace.Event) {
 	e.Source, e.Node, e.NodeUID, e.RV = trace.SourceAPI, node.Name, string(node.UID), version(node)
 	s.out.Record(e)
-}
-
-func ready(node *corev1.Node) bool { return status(node, corev1.NodeReady) == corev1.ConditionTrue }
-
-func status(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
-	for _, c := range node.Status.Conditions {
-		if c.Type == kind {
-			return c.Status
-		}
-	}
-	return ""
 }
 
 func taints(node *corev1.Node) []trace.Taint {

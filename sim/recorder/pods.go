@@ -21,13 +21,24 @@ const (
 type podStates struct {
 	out     trace.Recorder
 	isCheck func(*corev1.Pod) bool
-	last    map[types.UID]*corev1.Pod
+	last    map[types.UID]podState
 	// ended are those that had ended before recording began. Nothing is recorded of them.
 	ended map[types.UID]bool
 }
 
+// podState is what is recorded of a pod when it changes. Whole pods of a large cluster would take gigabytes.
+type podState struct {
+	node                       string
+	phase                      corev1.PodPhase
+	unschedulable, terminating bool
+}
+
+func stateOf(pod *corev1.Pod) podState {
+	return podState{pod.Spec.NodeName, pod.Status.Phase, unschedulable(pod), pod.DeletionTimestamp != nil}
+}
+
 func newPodStates(out trace.Recorder, isCheck func(*corev1.Pod) bool) *podStates {
-	return &podStates{out: out, isCheck: isCheck, last: map[types.UID]*corev1.Pod{}, ended: map[types.UID]bool{}}
+	return &podStates{out: out, isCheck: isCheck, last: map[types.UID]podState{}, ended: map[types.UID]bool{}}
 }
 
 // existing records a pod that was there when recording began, unless it had ended: when, and on what node, is not known.
@@ -47,9 +58,8 @@ func (s *podStates) existing(obj runtime.Object) {
 
 // begin records a pod that was not known.
 func (s *podStates) begin(pod *corev1.Pod, info *trace.PodInfo) {
-	s.last[pod.UID] = pod
 	s.record(pod, trace.Event{Kind: trace.PodCreated, PodInfo: info})
-	s.changes(&corev1.Pod{Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName}}, pod)
+	s.changes(podState{node: pod.Spec.NodeName}, pod)
 }
 
 func (s *podStates) observe(kind watch.EventType, obj runtime.Object) {
@@ -70,7 +80,6 @@ func (s *podStates) observe(kind watch.EventType, obj runtime.Object) {
 		s.begin(pod, s.info(pod))
 		return
 	}
-	s.last[pod.UID] = pod
 	s.changes(before, pod)
 }
 
@@ -119,15 +128,18 @@ func unschedulable(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 }
 
-func (s *podStates) changes(before, pod *corev1.Pod) {
-	if pod.Spec.NodeName != before.Spec.NodeName {
+// changes records how a pod differs from what was recorded of it, and remembers that.
+func (s *podStates) changes(before podState, pod *corev1.Pod) {
+	is := stateOf(pod)
+	s.last[pod.UID] = is
+	if is.node != before.node {
 		s.record(pod, trace.Event{Kind: trace.PodBound})
 	}
-	if unschedulable(pod) && !unschedulable(before) {
+	if is.unschedulable && !before.unschedulable {
 		s.record(pod, trace.Event{Kind: trace.PodUnschedulable, Message: scheduled(pod).Message})
 	}
-	if pod.Status.Phase != before.Status.Phase {
-		switch pod.Status.Phase {
+	if is.phase != before.phase {
+		switch is.phase {
 		case corev1.PodRunning:
 			s.record(pod, trace.Event{Kind: trace.PodRunning})
 		case corev1.PodSucceeded:
@@ -136,7 +148,7 @@ func (s *podStates) changes(before, pod *corev1.Pod) {
 			s.record(pod, trace.Event{Kind: trace.PodFailed, Reason: pod.Status.Reason, Message: pod.Status.Message})
 		}
 	}
-	if pod.DeletionTimestamp != nil && before.DeletionTimestamp == nil {
+	if is.terminating && !before.terminating {
 		s.record(pod, trace.Event{Kind: trace.PodTerminating})
 	}
 }

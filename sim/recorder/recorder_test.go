@@ -25,6 +25,7 @@ import (
 
 // recording is a recorder that runs against a fake API server.
 type recording struct {
+	*Recorder
 	api  *fake.Clientset
 	stop context.CancelFunc
 	done chan error
@@ -38,12 +39,12 @@ func start(t *testing.T, api *fake.Clientset) *recording {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	r := &recording{api: api, stop: stop, done: make(chan error, 1)}
-	recorder := newRecorder(api, trace.RecorderFunc(func(e trace.Event) {
+	r.Recorder = newRecorder(api, trace.RecorderFunc(func(e trace.Event) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.events = append(r.events, strings.TrimSpace(fmt.Sprintf("%s %s%s", e.Kind, e.Node, e.Pod)))
+		r.events = append(r.events, strings.TrimSpace(fmt.Sprintf("%s %s%s%s", e.Kind, e.Node, e.Pod, e.Reason)))
 	}), nil)
-	go func() { r.done <- recorder.Run(ctx) }()
+	go func() { r.done <- r.Run(ctx) }()
 	return r
 }
 
@@ -142,7 +143,7 @@ func gone() *metav1.Status {
 	return &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired, Message: "too old resource version"}
 }
 
-// TestInterruptedWatchGoesOn: a watch that just ends is taken up where it ended, so nothing is missed and nothing is recorded twice.
+// TestInterruptedWatchGoesOn: a watch that just ends is taken up where it ended, so nothing is missed and nothing is recorded twice, and the trace tells when.
 func TestInterruptedWatchGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := fake.NewSimpleClientset()
@@ -154,13 +155,38 @@ func TestInterruptedWatchGoesOn(t *testing.T) {
 		api.PrependWatchReactor("pods", pods.react)
 		r := start(t, api)
 		time.Sleep(time.Minute)
-		r.expect(t, "PodCreated default/web-x")
+		r.expect(t, "PodCreated default/web-x", "WatchBroken pods", "WatchResumed pods", "WatchBroken pods", "WatchResumed pods")
+		if broken := r.Broken(); len(broken) > 0 {
+			t.Errorf("broken: %v", broken)
+		}
 		if want := []string{"1", "7", "7", "9"}; !slices.Equal(pods.opened, want) {
 			t.Errorf("watched from the versions %v, want %v", pods.opened, want)
 		}
 		r.stop()
 		if err := <-r.done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestBrokenWatch: while a watch cannot be taken up, the recorder says so; that it ends is no break.
+func TestBrokenWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := []func() (watch.Interface, error){events()}
+		for range 300 {
+			answers = append(answers, refused(errors.New("connection refused")))
+		}
+		api := fake.NewSimpleClientset()
+		api.PrependWatchReactor("nodes", (&scripted{next: answers}).react)
+		r := start(t, api)
+		time.Sleep(time.Minute)
+		r.stop()
+		if err := <-r.done; err != nil {
+			t.Error(err)
+		}
+		r.expect(t, "WatchBroken nodes")
+		if broken := r.Broken(); !slices.Equal(broken, []string{"nodes"}) {
+			t.Errorf("broken: %v, want nodes", broken)
 		}
 	})
 }

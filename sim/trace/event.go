@@ -115,6 +115,10 @@ const (
 
 	// Phase: the runner entered the part of the run that Message names, one of the Phase… constants.
 	Phase Kind = "Phase"
+	// WatchBroken and WatchResumed: the recorder's watch of the objects that Reason names (nodes, pods) broke, and goes on where it broke off. What happened
+	// in between has the time at which it arrived, which is after WatchResumed; without one it is missing.
+	WatchBroken  Kind = "WatchBroken"
+	WatchResumed Kind = "WatchResumed"
 	// ComponentDied: a part of the control plane or of the simulation ended before the run did. Reason names it, Message has its error.
 	ComponentDied Kind = "ComponentDied"
 	// RunEnded is the last event of a complete trace. Reason is one of the End… constants, Message says more.
