@@ -96,6 +96,9 @@ type Arm struct {
 	Gate bool `json:"gate,omitempty"`
 	// LeaveOut names parts of the gate that are not there, so that others can be run against the cluster by hand. Only with Gate.
 	LeaveOut []sim.GatePart `json:"leaveOut,omitempty"`
+	// Set changes fields of the experiment for this arm: values by the path of a field below spec.controlPlane, spec.kubelet, spec.nodeGroups, spec.gate,
+	// spec.apiFaults or spec.autoscaler, such as spec.gate.check.settle.
+	Set map[string]json.RawMessage `json:"set,omitempty"`
 }
 
 // maxSeeds bounds the runs of an arm: beyond it a number of seeds is taken for a seed.

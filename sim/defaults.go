@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -37,6 +38,8 @@ const DefaultTaintValue = "pending"
 // DefaultKubelet is how the kubelets behave that are not told otherwise. The fields' comments name the sources.
 func DefaultKubelet() Kubelet {
 	return Kubelet{
+		Implementation: KubeletModel,
+		APIUnreachable: &metav1.Duration{},
 		ReadyDelay:     random.Uniform(170*time.Millisecond, 650*time.Millisecond),
 		MirrorDelay:    random.Named(random.PresetKubelet122),
 		MirrorRetry:    random.Uniform(60*time.Second, 90*time.Second),
@@ -54,6 +57,7 @@ func DefaultCheck() Check {
 		DaemonSet:    publishedCheck(),
 		StartDelay:   random.Constant(2 * time.Second),
 		PollInterval: &metav1.Duration{Duration: 2 * time.Second},
+		Accept:       AcceptOwnMirror,
 	}
 }
 
@@ -71,14 +75,22 @@ func SetDefaults(c *Cluster) {
 		}
 	}
 	c.Gate.setDefaults()
+	if c.Autoscaler != nil {
+		c.Autoscaler.setDefaults()
+	}
+}
+
+func (a *Autoscaler) setDefaults() {
+	a.ScanInterval = orElse(a.ScanInterval, &metav1.Duration{Duration: 10 * time.Second})
+	a.ProvisionDelay = orElse(a.ProvisionDelay, random.Constant(0))
 }
 
 func (p *ControlPlane) setDefaults() {
 	if len(p.Scheduler.Config) == 0 { // else its clientConnection has them
 		p.Scheduler.Client = p.Scheduler.orElse(DefaultSchedulerClient)
 	}
-	p.ControllerManager = p.ControllerManager.orElse(DefaultControllerManagerClient)
-	p.ReadinessController = p.ReadinessController.orElse(DefaultReadinessControllerClient)
+	p.ControllerManager.Client = p.ControllerManager.orElse(DefaultControllerManagerClient)
+	p.ReadinessController.Client = p.ReadinessController.orElse(DefaultReadinessControllerClient)
 }
 
 func (c Client) orElse(d Client) Client {
@@ -93,6 +105,8 @@ func (c Client) orElse(d Client) Client {
 
 func (k Kubelet) orElse(d Kubelet) Kubelet {
 	return Kubelet{
+		Implementation: cmp.Or(k.Implementation, d.Implementation),
+		APIUnreachable: orElse(k.APIUnreachable, d.APIUnreachable),
 		ReadyDelay:     orElse(k.ReadyDelay, d.ReadyDelay),
 		MirrorDelay:    orElse(k.MirrorDelay, d.MirrorDelay),
 		MirrorRetry:    orElse(k.MirrorRetry, d.MirrorRetry),
@@ -137,6 +151,7 @@ func filled(list, defaults corev1.ResourceList) corev1.ResourceList {
 }
 
 func (s *StaticPod) setDefaults() {
+	s.Source = cmp.Or(s.Source, SourceFolder)
 	if s.FileName != "" {
 		return
 	}
@@ -158,6 +173,7 @@ func (g *Gate) setDefaults() {
 	}
 	g.Check.StartDelay = orElse(g.Check.StartDelay, d.StartDelay)
 	g.Check.PollInterval = orElse(g.Check.PollInterval, d.PollInterval)
+	g.Check.Accept = cmp.Or(g.Check.Accept, d.Accept)
 }
 
 // publishedRule is the embedded rule static-pods-mirrored.

@@ -21,14 +21,21 @@ type Cluster struct {
 	Workloads []Workload `json:"workloads,omitempty"`
 	// Gate is the readiness gate. Arms decide whether it is used.
 	Gate Gate `json:"gate,omitempty"`
+	// APIFaults are what the API refuses for a while. They meet model and real kubelets alike.
+	APIFaults []APIFault `json:"apiFaults,omitempty"`
+	// Autoscaler adds nodes for pods that are Pending. Nil: none.
+	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
 }
 
 // ControlPlane configures the real components; they shape the race.
 type ControlPlane struct {
-	Scheduler         Scheduler `json:"scheduler,omitempty"`
-	ControllerManager Client    `json:"controllerManager,omitempty"`
-	// ReadinessController is the client of the NodeReadinessRule controller.
-	ReadinessController Client `json:"readinessController,omitempty"`
+	Scheduler Scheduler `json:"scheduler,omitempty"`
+	// OtherSchedulers are the names of further schedulers, each a kube-scheduler with its own cache and the configuration of defaults. Pods choose one by
+	// spec.schedulerName.
+	OtherSchedulers   []string          `json:"otherSchedulers,omitempty"`
+	ControllerManager ControllerManager `json:"controllerManager,omitempty"`
+	// ReadinessController is the NodeReadinessRule controller.
+	ReadinessController ReadinessController `json:"readinessController,omitempty"`
 	// APIServerFlags are further flags for kube-apiserver, as name: value without the dashes.
 	APIServerFlags map[string]string `json:"apiServerFlags,omitempty"`
 }
@@ -42,6 +49,27 @@ type Client struct {
 	Burst int `json:"burst,omitempty"`
 }
 
+// ControllerManager configures kube-controller-manager.
+type ControllerManager struct {
+	Client `json:",inline"`
+	// GarbageCollector runs the garbage collector, which deletes mirror pods whose Node is gone. Default false: it lists and watches every resource.
+	GarbageCollector bool `json:"garbageCollector,omitempty"`
+}
+
+// ReadinessController configures the NodeReadinessRule controller.
+type ReadinessController struct {
+	Client `json:",inline"`
+	// Restarts are when the controller stops and starts again, in ascending order and without overlap.
+	Restarts []Restart `json:"restarts,omitempty"`
+}
+
+// Restart is an outage of a component.
+type Restart struct {
+	// At is the time since the start of the scale-up phase. The component is down for the time Down.
+	At   metav1.Duration `json:"at"`
+	Down metav1.Duration `json:"down"`
+}
+
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
 	Client `json:",inline"`
@@ -49,10 +77,27 @@ type Scheduler struct {
 	Config json.RawMessage `json:"config,omitempty"`
 	// ConfigFile is the path of one, relative to the experiment file. After loading it is always Config.
 	ConfigFile string `json:"configFile,omitempty"`
+	// PodWatchLag is by how much kube-scheduler's watch of pods lags behind its watch of nodes. Default 0.
+	PodWatchLag metav1.Duration `json:"podWatchLag"`
 }
+
+// Implementation says what plays a kubelet.
+type Implementation string
+
+const (
+	// KubeletModel is the kubelet model (sim/kubelet).
+	KubeletModel Implementation = "model"
+	// KubeletReal is the real kubelet's code, a process for each node, over a container runtime without containers (sim/kubelet/real).
+	KubeletReal Implementation = "real"
+)
 
 // Kubelet is how a kubelet behaves in time. All delays are non-negative.
 type Kubelet struct {
+	// Implementation is KubeletModel (the default) or KubeletReal. In the real kubelet all delays below arise by themselves, and their values here do
+	// not count.
+	Implementation Implementation `json:"implementation,omitempty"`
+	// APIUnreachable is how long after its start, and after each restart, a kubelet cannot reach the API server. Default 0.
+	APIUnreachable *metav1.Duration `json:"apiUnreachable,omitempty"`
 	// ReadyDelay is the time from Node CREATE to Ready=True.
 	// Default uniform 170–650 ms (measured on the real kubelet v1.37.2: 0.17–0.65 s, usually 0.3 s).
 	ReadyDelay *random.Delay `json:"readyDelay,omitempty"`
@@ -135,7 +180,19 @@ type StaticPod struct {
 	Invalid bool `json:"invalid,omitempty"`
 	// MirrorDelay overrides the kubelet's for this static pod.
 	MirrorDelay *random.Delay `json:"mirrorDelay,omitempty"`
+	// Source is where the kubelet has the manifest from: SourceFolder (the default) or SourceURL, which a check that looks into the folder never sees.
+	Source StaticPodSource `json:"source,omitempty"`
 }
+
+// StaticPodSource is one of a kubelet's sources of static pods.
+type StaticPodSource string
+
+const (
+	// SourceFolder is the kubelet's staticPodPath.
+	SourceFolder StaticPodSource = "folder"
+	// SourceURL is the kubelet's staticPodURL.
+	SourceURL StaticPodSource = "url"
+)
 
 // Action is something that happens to nodes of a group. Exactly one of the verbs is set.
 type Action struct {
@@ -149,6 +206,8 @@ type Action struct {
 	Leave *Leave `json:"leave,omitempty"`
 	// Reboot restarts the nodes: their kubelets stop for the given time, then start again with the Node object still there.
 	Reboot *Reboot `json:"reboot,omitempty"`
+	// RestartKubelet kills the nodes' kubelets and starts them again. What runs on the nodes goes on.
+	RestartKubelet *Reboot `json:"restartKubelet,omitempty"`
 	// PutStaticPod adds a manifest, or replaces the one of the same file name.
 	PutStaticPod *StaticPod `json:"putStaticPod,omitempty"`
 	// RemoveStaticPod removes the manifest of that file name.
@@ -163,7 +222,7 @@ type Leave struct {
 	Return *metav1.Duration `json:"return,omitempty"`
 }
 
-// Reboot is a restart of a node.
+// Reboot is a restart of a node, or of its kubelet.
 type Reboot struct {
 	// Down is how long the kubelet does not run.
 	Down metav1.Duration `json:"down"`
@@ -213,6 +272,8 @@ type Generate struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// Tolerations of the pods.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	// SchedulerName is the scheduler of the pods: one of ControlPlane.OtherSchedulers, or empty for kube-scheduler.
+	SchedulerName string `json:"schedulerName,omitempty"`
 }
 
 // Gate is the readiness gate: the taint that nodes register with, the check on the node and the rule whose controller removes the taint.
@@ -234,6 +295,66 @@ type Check struct {
 	StartDelay *random.Delay `json:"startDelay,omitempty"`
 	// PollInterval is the wait between two looks. Default 2 s (the published script).
 	PollInterval *metav1.Duration `json:"pollInterval,omitempty"`
+	// Accept says which pod the check takes for a static pod's mirror. Default AcceptOwnMirror.
+	Accept Accept `json:"accept,omitempty"`
+	// Settle is how long all mirror pods must have been there before the check sets its condition. Default 0, as in the published script.
+	Settle metav1.Duration `json:"settle"`
+	// StaticPods are static pods, as namespace/name, that the check waits for although their manifests are not in the folder.
+	StaticPods []string `json:"staticPods,omitempty"`
+	// Continuous has the check go on after it passed, and take the condition back while a mirror pod is missing: for a rule that is enforced
+	// continuously. Default false.
+	Continuous bool `json:"continuous,omitempty"`
+}
+
+// Accept says which pod a check takes for a static pod's mirror.
+type Accept string
+
+const (
+	// AcceptOwnMirror: a mirror pod that belongs to this Node object, requests what the manifest does, and is not being deleted.
+	AcceptOwnMirror Accept = "own-mirror"
+	// AcceptName: any pod of the mirror's name, as in the published script.
+	AcceptName Accept = "name"
+)
+
+// APIFault is something that the API refuses for a while, so that mirror pods cannot be created. Exactly one of RefuseMirrors, MissingNamespace and
+// MissingPriorityClass is set.
+type APIFault struct {
+	// From and Until are times since the start of the scale-up phase. From is 0 for what is missing, which it is from the beginning. Until nil: to the
+	// end of the run.
+	From  metav1.Duration  `json:"from"`
+	Until *metav1.Duration `json:"until,omitempty"`
+	// RefuseMirrors has admission refuse mirror pods, by a ValidatingAdmissionPolicy. Only for nodes of these groups; all of them if it is empty.
+	RefuseMirrors *RefuseMirrors `json:"refuseMirrors,omitempty"`
+	// MissingNamespace is a namespace that is not there.
+	MissingNamespace string `json:"missingNamespace,omitempty"`
+	// MissingPriorityClass is a PriorityClass that is not there.
+	MissingPriorityClass *PriorityClass `json:"missingPriorityClass,omitempty"`
+}
+
+// RefuseMirrors says whose mirror pods admission refuses.
+type RefuseMirrors struct {
+	// Groups are node groups; empty: all.
+	Groups []string `json:"groups,omitempty"`
+}
+
+// PriorityClass is a PriorityClass to be created.
+type PriorityClass struct {
+	Name  string `json:"name"`
+	Value int32  `json:"value"`
+}
+
+// Autoscaler adds nodes to a group while pods are Pending: a simple model of a cluster autoscaler (sim/fleet).
+type Autoscaler struct {
+	// Group is the node group that grows, which has no ScaleUp of its own, from its Initial nodes up to Max.
+	Group string `json:"group"`
+	Max   int    `json:"max"`
+	// ScanInterval is the wait between two looks. Default 10 s (cluster-autoscaler --scan-interval).
+	ScanInterval *metav1.Duration `json:"scanInterval,omitempty"`
+	// ProvisionDelay is the time from the decision to the start of a node's kubelet. Default 0.
+	ProvisionDelay *random.Delay `json:"provisionDelay,omitempty"`
+	// StartupTaints says that the autoscaler takes the readiness taint for a startup taint: a node that has it counts as one that is still coming, with
+	// all of its room. Otherwise pending pods find no room there, and more nodes are added. Default false.
+	StartupTaints bool `json:"startupTaints,omitempty"`
 }
 
 // GatePart is a part of the readiness gate that an arm may leave out, so that another implementation can be run by hand.

@@ -83,8 +83,8 @@ func (v *validator) positive(d time.Duration, path *field.Path) {
 
 func (v *validator) controlPlane(p *ControlPlane, path *field.Path) {
 	v.client(p.Scheduler.Client, path.Child("scheduler"))
-	v.client(p.ControllerManager, path.Child("controllerManager"))
-	v.client(p.ReadinessController, path.Child("readinessController"))
+	v.client(p.ControllerManager.Client, path.Child("controllerManager"))
+	v.client(p.ReadinessController.Client, path.Child("readinessController"))
 	if raw := p.Scheduler.Config; len(raw) > 0 {
 		if head, err := typeOf(raw); err != nil || head.Kind != "KubeSchedulerConfiguration" {
 			v.invalid(path.Child("scheduler", "config"), head.Kind, "must be a KubeSchedulerConfiguration")

@@ -268,9 +268,9 @@ func (r *run) startControlPlane(logs string) error {
 	if err != nil {
 		return err
 	}
-	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager), kwok}
+	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager.Client), kwok}
 	if r.gate != nil {
-		controller, err := r.gate.Controller(r.engine, spec.ReadinessController)
+		controller, err := r.gate.Controller(r.engine, spec.ReadinessController.Client)
 		if err != nil {
 			return err
 		}
