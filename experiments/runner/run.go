@@ -181,6 +181,13 @@ func (r *run) phases(ctx context.Context, logs string) error {
 	if err := r.startComponents(ctx, logs); err != nil {
 		return err
 	}
+	creator, err := r.newCreator()
+	if err != nil {
+		return err
+	}
+	if err := creator.CreatePriorityClasses(ctx, r.experiment.Spec.PriorityClasses); err != nil {
+		return err
+	}
 	if err := r.fleet.CreateNamespaces(ctx, r.faults.MissingNamespaces()); err != nil {
 		return err
 	}
@@ -192,7 +199,7 @@ func (r *run) phases(ctx context.Context, logs string) error {
 		return err
 	}
 	r.enter(trace.PhaseWorkload)
-	if err := r.createWorkloads(ctx); err != nil {
+	if err := r.createWorkloads(ctx, creator); err != nil {
 		return err
 	}
 	if err := r.status.wait(ctx, placedQuiet, (*status).placed); err != nil {
@@ -289,6 +296,13 @@ func (r *run) startControlPlane(logs string) error {
 		return err
 	}
 	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager.Client), kwok}
+	for _, name := range spec.OtherSchedulers {
+		other, err := control.NewOtherScheduler(r.engine, name)
+		if err != nil {
+			return err
+		}
+		components = append(components, other)
+	}
 	if r.gate != nil {
 		controller, err := r.gate.Controller(r.engine, spec.ReadinessController.Client)
 		if err != nil {
@@ -360,7 +374,15 @@ func (r *run) startRealKubelets(logs string, checks *gate.Checks) (*real.Kubelet
 	return kubelets, r.crew.start(kubelets)
 }
 
-func (r *run) createWorkloads(ctx context.Context) error {
+func (r *run) newCreator() (*workload.Creator, error) {
+	cfg, err := r.engine.ConfigFor("workloads", sim.Masters)
+	if err != nil {
+		return nil, err
+	}
+	return workload.NewCreator(cfg)
+}
+
+func (r *run) createWorkloads(ctx context.Context, creator *workload.Creator) error {
 	cluster := &r.experiment.Spec.Cluster
 	workloads := make([]sim.Workload, len(cluster.Workloads))
 	for i := range workloads {
@@ -373,14 +395,6 @@ func (r *run) createWorkloads(ctx context.Context) error {
 			return err
 		}
 		workloads[i].Replicas = &replicas
-	}
-	cfg, err := r.engine.ConfigFor("workloads", sim.Masters)
-	if err != nil {
-		return err
-	}
-	creator, err := workload.NewCreator(cfg)
-	if err != nil {
-		return err
 	}
 	return creator.Create(ctx, workloads)
 }
