@@ -42,6 +42,7 @@ var errTimeLimit = errors.New("the experiment's time limit was reached before th
 type run struct {
 	experiment *experiments.Experiment
 	arm        experiments.Arm
+	cluster    *sim.Cluster // the arm's
 	seed       random.Seed
 	dir        string
 	options    *Options
@@ -94,7 +95,7 @@ func (r *run) execute(ctx context.Context) (err error) {
 // prepareGate makes the gate of a gated arm.
 func (r *run) prepareGate() (err error) {
 	if r.arm.Gate {
-		r.gate, err = gate.New(&r.experiment.Spec.Gate, r.arm.LeaveOut)
+		r.gate, err = gate.New(&r.cluster.Gate, r.arm.LeaveOut)
 	}
 	return err
 }
@@ -141,7 +142,7 @@ func ending(ctx context.Context, err error) trace.Event {
 
 // play starts the cluster, takes it through the phases of the experiment, and stops it.
 func (r *run) play(ctx context.Context, logs string) (err error) {
-	r.engine, err = live.Start(ctx, live.Options{LogDir: logs, Binary: r.options.Binary, APIServerFlags: r.experiment.Spec.ControlPlane.APIServerFlags})
+	r.engine, err = live.Start(ctx, live.Options{LogDir: logs, Binary: r.options.Binary, APIServerFlags: r.cluster.ControlPlane.APIServerFlags})
 	if err != nil {
 		return err
 	}
@@ -259,7 +260,7 @@ func (r *run) startComponents(ctx context.Context, logs string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if r.faults, err = fault.New(admin, r.experiment.Spec.APIFaults, r.trace); err != nil {
+	if r.faults, err = fault.New(admin, r.cluster.APIFaults, r.trace); err != nil {
 		return err
 	}
 	if err := gate.InstallAPI(ctx, admin); err != nil {
@@ -282,7 +283,7 @@ func (r *run) startComponents(ctx context.Context, logs string) error {
 }
 
 func (r *run) startControlPlane(logs string) error {
-	spec := &r.experiment.Spec.ControlPlane
+	spec := &r.cluster.ControlPlane
 	scheduler, err := control.NewScheduler(r.engine, spec.Scheduler)
 	if err != nil {
 		return err
@@ -325,7 +326,7 @@ func (r *run) startKubelets(logs string) error {
 	if err != nil {
 		return err
 	}
-	checks := gate.NewChecks(&r.experiment.Spec.Gate.Check, access, r.seed, r.trace)
+	checks := gate.NewChecks(&r.cluster.Gate.Check, access, r.seed, r.trace)
 	kubelets, err := kubelet.New(kubelet.Config{
 		Seed:     r.seed,
 		Access:   access,
@@ -337,7 +338,7 @@ func (r *run) startKubelets(logs string) error {
 		return err
 	}
 	config := fleet.Config{
-		Groups: r.experiment.Spec.NodeGroups, Seed: r.seed, Access: access,
+		Groups: r.cluster.NodeGroups, Seed: r.seed, Access: access,
 		Kubelets: map[sim.Implementation]fleet.Kubelets{sim.KubeletModel: kubelets},
 	}
 	if r.gate != nil {
@@ -356,7 +357,7 @@ func (r *run) startKubelets(logs string) error {
 
 // hasReal tells whether any node has a real kubelet.
 func (r *run) hasReal() bool {
-	return slices.ContainsFunc(r.experiment.Spec.NodeGroups, func(g sim.NodeGroup) bool { return g.Kubelet.Implementation == sim.KubeletReal })
+	return slices.ContainsFunc(r.cluster.NodeGroups, func(g sim.NodeGroup) bool { return g.Kubelet.Implementation == sim.KubeletReal })
 }
 
 func (r *run) startRealKubelets(logs string, checks *gate.Checks) (*real.Kubelets, error) {
