@@ -163,7 +163,7 @@ func visible(t *testing.T, page []byte) string {
 	return out.String()
 }
 
-func page(t *testing.T, r *Report) []byte {
+func pageOf(t *testing.T, r *Report) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := r.HTML(&out); err != nil {
@@ -176,7 +176,7 @@ func page(t *testing.T, r *Report) []byte {
 func TestInterruptedIsNeverAResult(t *testing.T) {
 	for _, name := range []string{"interrupted", "truncated"} {
 		r := build(t, folderOf(t, name), Source{})
-		text := visible(t, page(t, r))
+		text := visible(t, pageOf(t, r))
 		banner, answer := strings.Index(text, "Inconclusive."), strings.Index(text, r.Summary.Sentence())
 		if banner < 0 || banner > answer {
 			t.Errorf("%s: the page says %q at %d, and its answer at %d", name, "Inconclusive.", banner, answer)
@@ -199,11 +199,11 @@ func TestARecordedClusterIsNotCalledSimulated(t *testing.T) {
 	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, results.TraceFile), bytes.Replace(data, []byte(`"engine":"live"`), []byte(`"engine":"cluster"`), 1))
-	text := visible(t, page(t, build(t, open(t, dir), Source{})))
+	text := visible(t, pageOf(t, build(t, open(t, dir), Source{})))
 	if strings.Contains(text, "Modelled:") || !strings.Contains(text, "Recorded from a cluster") {
 		t.Errorf("the page of a recorded cluster says\n%s", text)
 	}
-	if text := visible(t, page(t, build(t, folderOf(t, "ungated"), Source{}))); !strings.Contains(text, "Modelled:") {
+	if text := visible(t, pageOf(t, build(t, folderOf(t, "ungated"), Source{}))); !strings.Contains(text, "Modelled:") {
 		t.Error("the page of a simulation does not say what is modelled")
 	}
 }
@@ -225,7 +225,7 @@ func TestHostileNames(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, results.TraceFile), data)
 	r := build(t, open(t, dir), Source{Experiment: hostile, Description: hostile, Settings: hostile})
-	visible(t, page(t, r))
+	visible(t, pageOf(t, r))
 	var markdown bytes.Buffer
 	if err := r.Markdown(&markdown); err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestMissingRuns(t *testing.T) {
 	if diff := cmp.Diff(want, doubts); diff != "" {
 		t.Error(diff)
 	}
-	if text := visible(t, page(t, r)); !strings.HasPrefix(text, "inconclusive: ") {
+	if text := visible(t, pageOf(t, r)); !strings.HasPrefix(text, "inconclusive: ") {
 		t.Errorf("the title of the page is %q", text[:40])
 	}
 	whole := build(t, folderOf(t, "ungated", "gated"), Source{Arms: []string{"ungated", "gated"}, Seeds: []uint64{1}})
