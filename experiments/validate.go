@@ -135,6 +135,12 @@ func (s *Spec) lastPlanned() time.Duration {
 	for _, w := range s.Workloads {
 		last = max(last, w.After.Duration)
 	}
+	for _, f := range s.APIFaults {
+		last = max(last, f.From.Duration)
+		if f.Until != nil {
+			last = max(last, f.Until.Duration)
+		}
+	}
 	for _, g := range s.NodeGroups {
 		for _, a := range g.Actions {
 			last = max(last, a.At.Duration)

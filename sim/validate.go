@@ -40,6 +40,7 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	v.nodeGroups(path.Child("nodeGroups"))
 	v.workloads(path.Child("workloads"))
 	v.gate(&c.Gate, path.Child("gate"))
+	v.apiFaults(path.Child("apiFaults"))
 	return v.errs
 }
 
@@ -134,6 +135,12 @@ func (v *validator) kubelet(k, inherited *Kubelet, path *field.Path) {
 			v.delay(f.own, path.Child(f.name))
 		}
 	}
+	if !slices.Contains([]Implementation{KubeletModel, KubeletReal}, k.Implementation) {
+		v.add(field.NotSupported(path.Child("implementation"), k.Implementation, []Implementation{KubeletModel, KubeletReal}))
+	}
+	if k.APIUnreachable != inherited.APIUnreachable && k.APIUnreachable != nil {
+		v.notNegative(k.APIUnreachable.Duration, path.Child("apiUnreachable"))
+	}
 	if k.StatusTick != inherited.StatusTick && k.StatusTick != nil {
 		v.positive(k.StatusTick.Duration, path.Child("statusTick"))
 	}
@@ -192,9 +199,26 @@ func (v *validator) nodeGroup(g *NodeGroup, path *field.Path) {
 	v.staticPods(g, path.Child("staticPods"))
 	if g.Kubelet != nil {
 		v.kubelet(g.Kubelet, &v.cluster.Kubelet, path.Child("kubelet"))
+		v.realKubelet(g, path)
 	}
 	for i := range g.Actions {
 		v.action(g, &g.Actions[i], path.Child("actions").Index(i))
+	}
+}
+
+// maxRealKubelets bounds the processes: one takes about 120 MB, of which 20 MB are its own, and a quarter of a second of one core to start.
+const maxRealKubelets = 200
+
+// realKubelet validates what a group with real kubelets cannot have.
+func (v *validator) realKubelet(g *NodeGroup, path *field.Path) {
+	if g.Kubelet.Implementation != KubeletReal {
+		return
+	}
+	if n := g.FinalSize(); n > maxRealKubelets {
+		v.invalid(path, n, "has %d nodes with real kubelets, each a process; at most %d", n, maxRealKubelets)
+	}
+	if cpu := g.Capacity[corev1.ResourceCPU]; cpu.MilliValue()%1000 != 0 {
+		v.invalid(path.Child("capacity").Key("cpu"), cpu.String(), "must be a whole number, since a real kubelet counts cores: set allocatable to what is left of them")
 	}
 }
 
@@ -330,6 +354,9 @@ func (v *validator) staticPods(g *NodeGroup, path *field.Path) {
 // staticPod returns the pod, or nil when there is none to be had.
 func (v *validator) staticPod(g *NodeGroup, s *StaticPod, path *field.Path) *corev1.Pod {
 	v.delay(s.MirrorDelay, path.Child("mirrorDelay"))
+	if s.Source != "" && s.Source != SourceFolder && s.Source != SourceURL {
+		v.add(field.NotSupported(path.Child("source"), s.Source, []StaticPodSource{SourceFolder, SourceURL}))
+	}
 	v.fileName(s.FileName, path.Child("fileName"))
 	if len(s.Manifest) == 0 {
 		v.add(field.Required(path, "set one of manifest, file and folder"))
@@ -424,9 +451,16 @@ func (v *validator) action(g *NodeGroup, a *Action, path *field.Path) {
 		verbs++
 		v.notNegative(a.Reboot.Down.Duration, path.Child("reboot", "down"))
 	}
+	if a.RestartKubelet != nil {
+		verbs++
+		v.notNegative(a.RestartKubelet.Down.Duration, path.Child("restartKubelet", "down"))
+	}
 	if a.PutStaticPod != nil {
 		verbs++
 		v.staticPod(g, a.PutStaticPod, path.Child("putStaticPod"))
+		if a.PutStaticPod.Source == SourceURL {
+			v.add(field.Forbidden(path.Child("putStaticPod", "source"), "an action writes into the static pod folder: list what a URL serves under staticPods"))
+		}
 	}
 	if a.RemoveStaticPod != "" {
 		verbs++
@@ -437,8 +471,56 @@ func (v *validator) action(g *NodeGroup, a *Action, path *field.Path) {
 		v.known(a.DeleteMirror, g.staticPodNames(), "no static pod of the group has this name", path.Child("deleteMirror"))
 	}
 	if verbs != 1 {
-		v.invalid(path, fmt.Sprintf("%d verbs", verbs), "set exactly one of leave, reboot, putStaticPod, removeStaticPod and deleteMirror")
+		v.invalid(path, fmt.Sprintf("%d verbs", verbs), "set exactly one of leave, reboot, restartKubelet, putStaticPod, removeStaticPod and deleteMirror")
 	}
+}
+
+func (v *validator) apiFaults(path *field.Path) {
+	for i := range v.cluster.APIFaults {
+		v.apiFault(&v.cluster.APIFaults[i], path.Index(i))
+	}
+}
+
+func (v *validator) apiFault(f *APIFault, path *field.Path) {
+	v.notNegative(f.From.Duration, path.Child("from"))
+	if f.Until != nil && f.Until.Duration <= f.From.Duration {
+		v.invalid(path.Child("until"), f.Until.Duration.String(), "must be after from, %v", f.From.Duration)
+	}
+	var kinds int
+	if f.RefuseMirrors != nil {
+		kinds++
+		for i, group := range f.RefuseMirrors.Groups {
+			v.known(group, v.groupNames(), "there is no such node group", path.Child("refuseMirrors", "groups").Index(i))
+		}
+	}
+	if f.MissingNamespace != "" {
+		kinds++
+		v.check(path.Child("missingNamespace"), f.MissingNamespace, validation.IsDNS1123Label(f.MissingNamespace))
+		if strings.HasPrefix(f.MissingNamespace, "kube-") || f.MissingNamespace == metav1.NamespaceDefault {
+			v.invalid(path.Child("missingNamespace"), f.MissingNamespace, "every cluster has this namespace: name another")
+		}
+	}
+	if c := f.MissingPriorityClass; c != nil {
+		kinds++
+		v.check(path.Child("missingPriorityClass", "name"), c.Name, validation.IsDNS1123Subdomain(c.Name))
+		if strings.HasPrefix(c.Name, "system-") {
+			v.invalid(path.Child("missingPriorityClass", "name"), c.Name, "names that begin with system- are Kubernetes' own, and always there")
+		}
+	}
+	if kinds != 1 {
+		v.invalid(path, fmt.Sprintf("%d faults", kinds), "set exactly one of refuseMirrors, missingNamespace and missingPriorityClass")
+	}
+	if f.RefuseMirrors == nil && f.From.Duration != 0 {
+		v.add(field.Forbidden(path.Child("from"), "what is missing is so from the beginning"))
+	}
+}
+
+func (v *validator) groupNames() []string {
+	names := make([]string, len(v.cluster.NodeGroups))
+	for i := range names {
+		names[i] = v.cluster.NodeGroups[i].Name
+	}
+	return names
 }
 
 func (v *validator) known(name string, names []string, problem string, path *field.Path) {

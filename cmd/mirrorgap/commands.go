@@ -18,6 +18,7 @@ import (
 	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/experiments/library"
 	"github.com/mirrorgap/mirrorgap/experiments/runner"
+	"github.com/mirrorgap/mirrorgap/sim"
 )
 
 func newCommand() *cobra.Command {
@@ -71,6 +72,22 @@ func load(arguments []string) (*experiments.Experiment, error) {
 		return nil, inFile(name, err)
 	}
 	return e, nil
+}
+
+// addKubelet adds the flag --kubelet.
+func addKubelet(cmd *cobra.Command) *string {
+	return cmd.Flags().String("kubelet", "", "run all nodes with this `implementation` of the kubelet, model or real (default: what the experiment says)")
+}
+
+// useKubelets does what --kubelet says.
+func useKubelets(e *experiments.Experiment, implementation string) error {
+	if implementation == "" {
+		return nil
+	}
+	if err := e.UseKubelets(sim.Implementation(implementation)); err != nil {
+		return usageError{fmt.Errorf("--kubelet %s: experiment %s: %w", implementation, e.Metadata.Name, err)}
+	}
+	return nil
 }
 
 // find finds an experiment by the name of an embedded one, or by the path of a file.

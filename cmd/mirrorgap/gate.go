@@ -21,6 +21,7 @@ import (
 // gateOptions are the flags of mirrorgap gate.
 type gateOptions struct {
 	out, thresholds, junit string
+	kubelets               *string
 	as                     *output
 }
 
@@ -46,6 +47,7 @@ Exit codes: 0 every threshold is met, 1 one is not, 2 bad input, 3 inconclusive,
 		},
 	}
 	g.as = addOutput(cmd)
+	g.kubelets = addKubelet(cmd)
 	cmd.Flags().StringVar(&g.out, "out", "", "results `folder` of the runs that are made; it must be empty or not exist (default out/<experiment>-<time>)")
 	cmd.Flags().StringVar(&g.thresholds, "thresholds", "", "`experiment`, by name or file, whose thresholds and assumptions are used instead")
 	cmd.Flags().StringVar(&g.junit, "junit", "", "write the JUnit `file` there, too")
@@ -101,6 +103,9 @@ func recorded(dir, named string) (*experiments.Experiment, error) {
 func (g *gateOptions) runAndJudge(cmd *cobra.Command, arguments []string) error {
 	e, err := load(arguments)
 	if err != nil {
+		return err
+	}
+	if err := useKubelets(e, *g.kubelets); err != nil {
 		return err
 	}
 	judged := e

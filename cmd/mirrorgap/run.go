@@ -25,6 +25,7 @@ const kubeconfigFile = "kubeconfig"
 
 func runCommand() *cobra.Command {
 	var out, arm string
+	var kubelets *string
 	var as *output
 	cmd := &cobra.Command{
 		Use:    "run [NAME|FILE]",
@@ -34,6 +35,9 @@ func runCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			e, err := loadArm(arguments, arm)
 			if err != nil {
+				return err
+			}
+			if err := useKubelets(e, *kubelets); err != nil {
 				return err
 			}
 			dir := folder(out, e)
@@ -55,6 +59,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	as = addOutput(cmd)
+	kubelets = addKubelet(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "results `folder`; it must be empty or not exist (default out/<experiment>-<time>)")
 	cmd.Flags().StringVar(&arm, "arm", "", "run only the arm of that `name`")
 	return cmd
@@ -95,6 +100,7 @@ func settled(summary *results.Summary) error {
 
 func upCommand() *cobra.Command {
 	var out, arm string
+	var kubelets *string
 	var seed uint64
 	var pause bool
 	cmd := &cobra.Command{
@@ -110,6 +116,9 @@ The path of a kubeconfig is printed as soon as the API serves, before the first 
 			if err != nil {
 				return err
 			}
+			if err := useKubelets(e, *kubelets); err != nil {
+				return err
+			}
 			e = e.Only(e.Spec.Arms[len(e.Spec.Arms)-1].Name)
 			if cmd.Flags().Changed("seed") {
 				e.Spec.Seeds = experiments.Seeds{seed}
@@ -120,6 +129,7 @@ The path of a kubeconfig is printed as soon as the API serves, before the first 
 	}
 	cmd.Flags().StringVar(&out, "out", "", "`folder` for kubeconfig, trace and logs; it must be empty or not exist (default out/<experiment>-<time>)")
 	cmd.Flags().StringVar(&arm, "arm", "", "the arm of that `name` (default: the last one)")
+	kubelets = addKubelet(cmd)
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed (default: the experiment's first)")
 	cmd.Flags().BoolVar(&pause, "pause", false, "wait for Enter before the scale-up")
 	return cmd

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/kwokconfigs"
@@ -14,9 +17,11 @@ import (
 	"github.com/mirrorgap/mirrorgap/sim"
 	"github.com/mirrorgap/mirrorgap/sim/control"
 	"github.com/mirrorgap/mirrorgap/sim/engine/live"
+	"github.com/mirrorgap/mirrorgap/sim/fault"
 	"github.com/mirrorgap/mirrorgap/sim/fleet"
 	"github.com/mirrorgap/mirrorgap/sim/gate"
 	"github.com/mirrorgap/mirrorgap/sim/kubelet"
+	"github.com/mirrorgap/mirrorgap/sim/kubelet/real"
 	"github.com/mirrorgap/mirrorgap/sim/random"
 	"github.com/mirrorgap/mirrorgap/sim/recorder"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
@@ -50,6 +55,7 @@ type run struct {
 	engine *live.Engine
 	crew   *crew
 	fleet  *fleet.Fleet
+	faults *fault.Faults
 }
 
 // execute makes the run and writes its trace. The error is nil when the run settled or its time was up; the trace says which.
@@ -175,7 +181,7 @@ func (r *run) phases(ctx context.Context, logs string) error {
 	if err := r.startComponents(ctx, logs); err != nil {
 		return err
 	}
-	if err := r.fleet.CreateNamespaces(ctx); err != nil {
+	if err := r.fleet.CreateNamespaces(ctx, r.faults.MissingNamespaces()); err != nil {
 		return err
 	}
 	r.enter(trace.PhaseInitial)
@@ -197,11 +203,22 @@ func (r *run) phases(ctx context.Context, logs string) error {
 			return err
 		}
 	}
-	r.enter(trace.PhaseScaleUp)
-	if err := r.fleet.Grow(ctx); err != nil {
+	if err := r.scaleUp(ctx); err != nil {
 		return err
 	}
 	return r.finish(ctx)
+}
+
+// scaleUp plays everything that has its time in the scale-up phase.
+func (r *run) scaleUp(ctx context.Context) error {
+	if err := r.faults.Begin(ctx); err != nil {
+		return err
+	}
+	r.enter(trace.PhaseScaleUp)
+	playing, ctx := errgroup.WithContext(ctx)
+	playing.Go(func() error { return r.fleet.Grow(ctx) })
+	playing.Go(func() error { return r.faults.Play(ctx) })
+	return playing.Wait()
 }
 
 // finish waits for the end: that the run settles, or for somebody who holds the cluster to let it go.
@@ -234,6 +251,9 @@ func (r *run) startComponents(ctx context.Context, logs string) error {
 	case <-record.Synced():
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if r.faults, err = fault.New(admin, r.experiment.Spec.APIFaults, r.trace); err != nil {
+		return err
 	}
 	if err := gate.InstallAPI(ctx, admin); err != nil {
 		return err
@@ -302,14 +322,42 @@ func (r *run) startKubelets(logs string) error {
 	if err != nil {
 		return err
 	}
-	config := fleet.Config{Groups: r.experiment.Spec.NodeGroups, Seed: r.seed, Kubelets: kubelets, Access: access}
+	config := fleet.Config{
+		Groups: r.experiment.Spec.NodeGroups, Seed: r.seed, Access: access,
+		Kubelets: map[sim.Implementation]fleet.Kubelets{sim.KubeletModel: kubelets},
+	}
 	if r.gate != nil {
 		config.Taint = r.gate.Taint()
+	}
+	if r.hasReal() {
+		if config.Kubelets[sim.KubeletReal], err = r.startRealKubelets(logs, checks); err != nil {
+			return err
+		}
 	}
 	if r.fleet, err = fleet.New(config); err != nil {
 		return err
 	}
 	return r.crew.start(kubelets)
+}
+
+// hasReal tells whether any node has a real kubelet.
+func (r *run) hasReal() bool {
+	return slices.ContainsFunc(r.experiment.Spec.NodeGroups, func(g sim.NodeGroup) bool { return g.Kubelet.Implementation == sim.KubeletReal })
+}
+
+func (r *run) startRealKubelets(logs string, checks *gate.Checks) (*real.Kubelets, error) {
+	kubeletLogs := filepath.Join(logs, "kubelets")
+	if err := os.MkdirAll(kubeletLogs, 0o755); err != nil {
+		return nil, fmt.Errorf("make folder for the kubelets' logs: %w", err)
+	}
+	kubelets, err := real.New(real.Config{
+		Access: r.engine, Recorder: r.trace, Programs: checks.Program, Binary: r.options.Binary,
+		LogDir: kubeletLogs, ContainerLogDir: filepath.Join(logs, containerLogs),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kubelets, r.crew.start(kubelets)
 }
 
 func (r *run) createWorkloads(ctx context.Context) error {

@@ -19,6 +19,7 @@ import (
 	kwok "sigs.k8s.io/kwok/pkg/kwok/controllers"
 
 	"github.com/mirrorgap/mirrorgap/sim"
+	"github.com/mirrorgap/mirrorgap/sim/kubelet"
 )
 
 const (
@@ -92,21 +93,22 @@ func (k *KWOK) controllerConfig() (kwok.Config, error) {
 		return kwok.Config{}, fmt.Errorf("make client for OpenAPI: %w", err)
 	}
 	return kwok.Config{
-		Clock:                     clock.RealClock{},
-		TypedClient:               typed,
-		DynamicClient:             dynamicClient,
-		RESTClient:                openAPI,
-		RESTMapper:                restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(typed.Discovery())),
-		ManageAllNodes:            true,
-		CIDR:                      podCIDR,
-		NodeIP:                    nodeAddress,
-		LocalStages:               byResource(k.stages),
-		PodPlayStageParallelism:   parallelism,
-		NodePlayStageParallelism:  parallelism,
-		NodeLeaseDurationSeconds:  leaseSeconds,
-		NodeLeaseParallelism:      parallelism,
-		PodsOnNodeSyncParallelism: parallelism,
-		ID:                        "mirrorgap",
+		Clock:         clock.RealClock{},
+		TypedClient:   typed,
+		DynamicClient: dynamicClient,
+		RESTClient:    openAPI,
+		RESTMapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(typed.Discovery())),
+		// Real kubelets look after their nodes themselves.
+		ManageNodesWithAnnotationSelector: kubelet.AnnotationReadyAt,
+		CIDR:                              podCIDR,
+		NodeIP:                            nodeAddress,
+		LocalStages:                       byResource(k.stages),
+		PodPlayStageParallelism:           parallelism,
+		NodePlayStageParallelism:          parallelism,
+		NodeLeaseDurationSeconds:          leaseSeconds,
+		NodeLeaseParallelism:              parallelism,
+		PodsOnNodeSyncParallelism:         parallelism,
+		ID:                                "mirrorgap",
 	}, nil
 }
 

@@ -20,11 +20,13 @@ import (
 	"github.com/mirrorgap/mirrorgap/sim/random"
 )
 
-// Kubelets boots and stops the machines; *kubelet.Kubelets is one.
+// Kubelets boots and stops machines; *kubelet.Kubelets and *real.Kubelets are such.
 type Kubelets interface {
 	Start(ctx context.Context, m kubelet.Machine) error
+	// Restart starts the kubelet again after Stop, which switches the machine off, or Kill, which ends the kubelet alone.
 	Restart(node string) error
 	Stop(node string)
+	Kill(node string)
 	PutStaticPod(node, file string, manifest []byte) error
 	RemoveStaticPod(node, file string) error
 }
@@ -34,9 +36,10 @@ type Config struct {
 	// Groups are the node groups, with their defaults set.
 	Groups []sim.NodeGroup
 	// Taint is the readiness taint that nodes register with; nil for none.
-	Taint    *corev1.Taint
-	Seed     random.Seed
-	Kubelets Kubelets
+	Taint *corev1.Taint
+	Seed  random.Seed
+	// Kubelets are those of each implementation that a group has.
+	Kubelets map[sim.Implementation]Kubelets
 	// Access deletes Node objects and mirror pods.
 	Access *rest.Config
 }
@@ -62,8 +65,8 @@ func newFleet(config Config, client kubernetes.Interface) *Fleet {
 	return &Fleet{config: config, client: client, there: make([][]bool, len(config.Groups))}
 }
 
-// CreateNamespaces creates the namespaces of all static pods that do not exist: without them no mirror pod could ever be created.
-func (f *Fleet) CreateNamespaces(ctx context.Context) error {
+// CreateNamespaces creates the namespaces of all static pods that do not exist, except some: without them no mirror pod could ever be created.
+func (f *Fleet) CreateNamespaces(ctx context.Context, except []string) error {
 	for g := range f.config.Groups {
 		group := &f.config.Groups[g]
 		pods := slices.Clone(group.StaticPods)
@@ -73,7 +76,7 @@ func (f *Fleet) CreateNamespaces(ctx context.Context) error {
 			}
 		}
 		for i := range pods {
-			if err := f.createNamespace(ctx, &pods[i]); err != nil {
+			if err := f.createNamespace(ctx, &pods[i], except); err != nil {
 				return fmt.Errorf("node group %s: %w", group.Name, err)
 			}
 		}
@@ -81,9 +84,9 @@ func (f *Fleet) CreateNamespaces(ctx context.Context) error {
 	return nil
 }
 
-func (f *Fleet) createNamespace(ctx context.Context, p *sim.StaticPod) error {
+func (f *Fleet) createNamespace(ctx context.Context, p *sim.StaticPod, except []string) error {
 	pod, err := p.Pod()
-	if err != nil || pod.Namespace == "" { // a manifest that nobody can read needs no namespace
+	if err != nil || pod.Namespace == "" || slices.Contains(except, pod.Namespace) { // a manifest that nobody can read needs no namespace
 		return nil //nolint:nilerr // see above
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace}}
@@ -156,10 +159,15 @@ func (f *Fleet) script() []step {
 func (f *Fleet) join(ctx context.Context, g int, initial bool) error {
 	index := len(f.there[g])
 	f.there[g] = append(f.there[g], true)
-	if err := f.config.Kubelets.Start(ctx, f.machine(g, index, initial)); err != nil {
+	if err := f.kubelets(g).Start(ctx, f.machine(g, index, initial)); err != nil {
 		return fmt.Errorf("add a machine to node group %s: %w", f.config.Groups[g].Name, err)
 	}
 	return nil
+}
+
+// kubelets are those of a group.
+func (f *Fleet) kubelets(g int) Kubelets {
+	return f.config.Kubelets[f.config.Groups[g].Kubelet.Implementation]
 }
 
 func (f *Fleet) machine(g, index int, initial bool) kubelet.Machine {
@@ -184,7 +192,7 @@ func (f *Fleet) machine(g, index int, initial bool) kubelet.Machine {
 
 // steps are what an action consists of.
 func (f *Fleet) steps(g int, a *sim.Action) []step {
-	kubelets, name := f.config.Kubelets, f.config.Groups[g].NodeName
+	kubelets, name := f.kubelets(g), f.config.Groups[g].NodeName
 	var met []int // the machines that the action meets; what it does later happens to the same ones
 	first := func(do func(ctx context.Context, index int) error) step {
 		return step{a.At.Duration, func(ctx context.Context) (err error) {
@@ -206,6 +214,9 @@ func (f *Fleet) steps(g int, a *sim.Action) []step {
 	case a.Reboot != nil:
 		stop := func(_ context.Context, index int) error { kubelets.Stop(name(index)); return nil }
 		return []step{first(stop), later(a.Reboot.Down.Duration, func(_ context.Context, index int) error { return f.restart(g, index) })}
+	case a.RestartKubelet != nil:
+		kill := func(_ context.Context, index int) error { kubelets.Kill(name(index)); return nil }
+		return []step{first(kill), later(a.RestartKubelet.Down.Duration, func(_ context.Context, index int) error { return f.restart(g, index) })}
 	case a.PutStaticPod != nil:
 		return []step{first(func(_ context.Context, index int) error {
 			return kubelets.PutStaticPod(name(index), a.PutStaticPod.FileName, a.PutStaticPod.Content())
@@ -258,7 +269,7 @@ func (f *Fleet) each(ctx context.Context, g int, machines []int, do func(context
 func (f *Fleet) leave(ctx context.Context, g, index int) error {
 	node := f.config.Groups[g].NodeName(index)
 	f.there[g][index] = false
-	f.config.Kubelets.Stop(node)
+	f.kubelets(g).Stop(node)
 	if err := f.client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node %s: %w", node, err)
 	}
@@ -268,7 +279,7 @@ func (f *Fleet) leave(ctx context.Context, g, index int) error {
 // comeBack starts a new machine in the place of one that left: under its name, with a fresh static pod folder, and not established.
 func (f *Fleet) comeBack(ctx context.Context, g, index int) error {
 	f.there[g][index] = true
-	return f.config.Kubelets.Start(ctx, f.machine(g, index, false))
+	return f.kubelets(g).Start(ctx, f.machine(g, index, false))
 }
 
 // restart ends a reboot, unless the machine left meanwhile.
@@ -276,7 +287,7 @@ func (f *Fleet) restart(g, index int) error {
 	if !f.there[g][index] {
 		return nil
 	}
-	return f.config.Kubelets.Restart(f.config.Groups[g].NodeName(index))
+	return f.kubelets(g).Restart(f.config.Groups[g].NodeName(index))
 }
 
 // deleteMirror deletes a mirror pod at once, as kubectl delete --force does: a graceful deletion would keep it in the scheduler's view until

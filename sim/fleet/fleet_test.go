@@ -41,6 +41,7 @@ func (m *machines) Start(_ context.Context, machine kubelet.Machine) error {
 }
 func (m *machines) Restart(node string) error { return m.note("restart %s", node) }
 func (m *machines) Stop(node string)          { _ = m.note("stop %s", node) }
+func (m *machines) Kill(node string)          { _ = m.note("kill %s", node) }
 func (m *machines) PutStaticPod(node, file string, manifest []byte) error {
 	return m.note("put %s on %s: %s", file, node, manifest)
 }
@@ -66,7 +67,7 @@ func testFleet(t *testing.T, text string, objects ...runtime.Object) (*Fleet, *m
 		}
 		return false, nil, m.note("delete %s %s with grace %s", d.Resource.Resource, d.Name, grace)
 	})
-	return newFleet(Config{Groups: c.NodeGroups, Seed: 1, Kubelets: m}, api), m
+	return newFleet(Config{Groups: c.NodeGroups, Seed: 1, Kubelets: map[sim.Implementation]Kubelets{sim.KubeletModel: m}}, api), m
 }
 
 func expect(t *testing.T, m *machines, want ...string) {
@@ -194,14 +195,14 @@ func TestReturnedMachineIsNew(t *testing.T) {
 	})
 }
 
-// TestNamespacesOfStaticPods are created, those of late manifests too, so that their mirror pods can be.
+// TestNamespacesOfStaticPods are created, those of late manifests too, so that their mirror pods can be, but not the one that is to be missing.
 func TestNamespacesOfStaticPods(t *testing.T) {
 	const pod = `{manifest: {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: %s}}}`
 	f, _ := testFleet(t, fmt.Sprintf(`[{name: a, capacity: {cpu: 4, memory: 8Gi}, initial: 1, actions: [{at: 1s, putStaticPod: %s}],
 		staticPods: [%s, %s, {manifest: {apiVersion: v1, kind: Pod, metadata: {name: p}}}, {manifest: nonsense, invalid: true}]}]`,
-		fmt.Sprintf(pod, "late"), fmt.Sprintf(pod, "agents"), fmt.Sprintf(pod, "kube-system")),
+		fmt.Sprintf(pod, "late"), fmt.Sprintf(pod, "missing"), fmt.Sprintf(pod, "kube-system")),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}})
-	if err := f.CreateNamespaces(t.Context()); err != nil {
+	if err := f.CreateNamespaces(t.Context(), []string{"missing"}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := f.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
@@ -213,7 +214,7 @@ func TestNamespacesOfStaticPods(t *testing.T) {
 		names = append(names, n.Name)
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff([]string{"agents", "kube-system", "late"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"kube-system", "late"}, names); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

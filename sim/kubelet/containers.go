@@ -105,13 +105,13 @@ func (n *node) run(p *pod, i int, program Program) {
 	c.state = running()
 	surroundings := ContainerContext{Pod: p.object, Container: c.spec, Node: n.Name, Manifests: n.folder}
 	n.kubelets.crew.start(func() {
-		err := logged(p.running, program, surroundings, n.kubelets.config.LogDir)
+		err := RunLogged(p.running, program, surroundings, n.kubelets.config.LogDir)
 		n.do(func() { n.exited(p, i, err) })
 	})
 }
 
-// logged runs a program with its output going to its file in dir.
-func logged(ctx context.Context, program Program, c ContainerContext, dir string) (err error) {
+// RunLogged runs a program to its end, with its output going to its file in dir (see LogFile); empty: it is dropped.
+func RunLogged(ctx context.Context, program Program, c ContainerContext, dir string) (err error) {
 	if dir == "" {
 		c.Log = io.Discard
 		return program(ctx, c)

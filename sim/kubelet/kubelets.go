@@ -221,6 +221,10 @@ func (k *Kubelets) Stop(name string) {
 	n.stop()
 }
 
+// Kill ends the kubelet of a machine, as a crash does. In the model it is like Stop: programs end with the kubelet, and start again with it, where
+// containers would run on.
+func (k *Kubelets) Kill(name string) { k.Stop(name) }
+
 // PutStaticPod writes a manifest into the static pod folder of a machine, in place of one of the same file name. A running kubelet takes it up at
 // once, a stopped one when it starts. A manifest that the kubelet cannot use is no error: it is recorded as trace.StaticPodRefused.
 func (k *Kubelets) PutStaticPod(machine, file string, manifest []byte) error {

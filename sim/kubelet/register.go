@@ -71,6 +71,9 @@ func (n *node) nodeSeen(object *corev1.Node) {
 
 // createNode creates the Node object, or reconciles one that is already there. It calls the API and belongs into n.calls.
 func (n *node) createNode(desired *corev1.Node) (*corev1.Node, error) {
+	if left := n.unreachable(); left > 0 {
+		return nil, fmt.Errorf("the API server cannot be reached for another %v", left)
+	}
 	nodes := n.kubelets.client.CoreV1().Nodes()
 	object, err := nodes.Create(n.ctx, desired, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -86,6 +89,14 @@ func (n *node) createNode(desired *corev1.Node) (*corev1.Node, error) {
 		return nil, fmt.Errorf("reconcile the node that is there already: %w", err)
 	}
 	return reconciled, nil
+}
+
+// unreachable is how long the API server cannot be reached yet. Only the registration asks: nothing else calls the API before it has succeeded.
+func (n *node) unreachable() time.Duration {
+	if d := n.Behaviour.APIUnreachable; d != nil {
+		return max(d.Duration-time.Since(n.started), 0)
+	}
+	return 0
 }
 
 // reconcileNode does to an existing Node what a kubelet that starts does (tryRegisterWithAPIServer and the first syncNodeStatus): the labels that

@@ -48,10 +48,17 @@ func ValidateManifest(data []byte) error {
 
 // decodeManifest makes the static pod that a kubelet makes of a manifest.
 func decodeManifest(data []byte, file, nodeName string) (*corev1.Pod, error) {
+	return DecodeManifest(data, path.Join(manifestFolder, file), nodeName)
+}
+
+// DecodeManifest makes the static pod that the kubelet of a node makes of a manifest at a path, which its UID depends on. It fails when the kubelet would
+// refuse the manifest.
+func DecodeManifest(data []byte, at, nodeName string) (*corev1.Pod, error) {
 	applyFileDefaults := func(logger klog.Logger, pod *api.Pod) error {
-		return applyDefaults(logger, pod, path.Join(manifestFolder, file), true, types.NodeName(nodeName))
+		return applyDefaults(logger, pod, at, true, types.NodeName(nodeName))
 	}
 	parsed, pod, err := tryDecodeSinglePod(klog.Background(), data, applyFileDefaults)
+	file := path.Base(at)
 	switch {
 	case !parsed && err != nil:
 		return nil, fmt.Errorf("manifest %s: couldn't parse as pod, please check config file: %w", file, err)

@@ -119,6 +119,9 @@ const (
 	// in between has the time at which it arrived, which is after WatchResumed; without one it is missing.
 	WatchBroken  Kind = "WatchBroken"
 	WatchResumed Kind = "WatchResumed"
+	// FaultStarted and FaultEnded: the experiment has something go wrong, which Message names, or has it over.
+	FaultStarted Kind = "FaultStarted"
+	FaultEnded   Kind = "FaultEnded"
 	// ComponentDied: a part of the control plane or of the simulation ended before the run did. Reason names it, Message has its error.
 	ComponentDied Kind = "ComponentDied"
 	// RunEnded is the last event of a complete trace. Reason is one of the End… constants, Message says more.

@@ -91,6 +91,8 @@ func (e *Engine) start(ctx context.Context, opts Options) error {
 	api.Configure().Set("advertise-address", "127.0.0.1").Set("endpoint-reconciler-type", "none")
 	// Simulated nodes have no name that resolves; kubectl logs is to go to their address.
 	api.Configure().Set("kubelet-preferred-address-types", "InternalIP")
+	// As kubeadm sets it up: a kubelet may do what concerns its own node and the pods on it.
+	api.Configure().Set("authorization-mode", "Node", "RBAC").Append("enable-admission-plugins", "NodeRestriction")
 	for name, value := range opts.APIServerFlags {
 		api.Configure().Set(name, value)
 	}

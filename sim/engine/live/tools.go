@@ -17,19 +17,22 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+
+	kubelet "github.com/mirrorgap/mirrorgap/sim/kubelet/real"
 )
 
 // tools are the programs that the binary is when it is called by their name.
 var tools = map[string]func(args []string){
 	"etcd":           etcdmain.Main,
 	"kube-apiserver": func([]string) { os.Exit(cli.Run(apiserver.NewAPIServerCommand())) },
+	"kubelet":        kubelet.Main,
 	"kubectl":        func([]string) { kubectlutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand())) },
 }
 
 // servers are the tools that are started by an engine and must not outlive it.
 var servers = map[string]bool{"etcd": true, "kube-apiserver": true}
 
-// DispatchTool makes the process etcd, kube-apiserver or kubectl when args[0] is a path of that name, and does not return then. Otherwise it returns at once.
+// DispatchTool makes the process etcd, kube-apiserver, kubelet or kubectl when args[0] is a path of that name, and does not return then. Otherwise it returns at once.
 // Every binary that uses the engine calls it first in main, before any flag is parsed: the engine starts the binary again under these names.
 func DispatchTool(args []string) {
 	name := filepath.Base(args[0])
