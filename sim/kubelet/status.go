@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
@@ -87,7 +88,14 @@ func (n *node) write(p *pod) {
 	}
 	merged := mergePodStatus(target, target.Status, *p.status, heldBack)
 	n.statuses.push(func() {
-		_, _, _, err := statusutil.PatchPodStatus(n.ctx, n.kubelets.client, target.Namespace, target.Name, target.UID, target.Status, merged)
+		// The real kubelet reads the pod first, which takes about as long as the write (status_manager.go, syncPod).
+		_, err := n.kubelets.client.CoreV1().Pods(target.Namespace).Get(n.ctx, target.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		if err == nil {
+			_, _, _, err = statusutil.PatchPodStatus(n.ctx, n.kubelets.client, target.Namespace, target.Name, target.UID, target.Status, merged)
+		}
 		if err != nil {
 			klog.FromContext(n.ctx).V(2).Info("Failed to update status for pod", "pod", klog.KObj(target), "err", err)
 			n.do(func() { n.writeAtTick(p) })
