@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +99,7 @@ func New(config Config) (*Kubelets, error) {
 	access.ContentType = "application/vnd.kubernetes.protobuf"
 	access.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	access = rest.AddUserAgent(access, "kubelet")
+	access.Wrap(func(next http.RoundTripper) http.RoundTripper { return identities{next} })
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("make client for kubelets: %w", err)
