@@ -17,6 +17,8 @@ type Cluster struct {
 	Kubelet Kubelet `json:"kubelet,omitempty"`
 	// NodeGroups are the machines. At least one.
 	NodeGroups []NodeGroup `json:"nodeGroups"`
+	// PriorityClasses are there from the beginning, besides those of every API server.
+	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
 	// Workloads ask for room. They are created once the initial nodes are established.
 	Workloads []Workload `json:"workloads,omitempty"`
 	// Gate is the readiness gate. Arms decide whether it is used.
@@ -30,8 +32,8 @@ type Cluster struct {
 // ControlPlane configures the real components; they shape the race.
 type ControlPlane struct {
 	Scheduler Scheduler `json:"scheduler,omitempty"`
-	// OtherSchedulers are the names of further schedulers, each a kube-scheduler with its own cache and the configuration of defaults. Pods choose one by
-	// spec.schedulerName.
+	// OtherSchedulers are the names of further schedulers, each a kube-scheduler with kube-scheduler's identity and defaults, but a cache and a throttle of
+	// its own. Pods choose one by spec.schedulerName. Names are DNS labels, and differ from each other and from the profiles of Scheduler.
 	OtherSchedulers   []string          `json:"otherSchedulers,omitempty"`
 	ControllerManager ControllerManager `json:"controllerManager,omitempty"`
 	// ReadinessController is the NodeReadinessRule controller.
@@ -268,11 +270,11 @@ type Generate struct {
 	Kind string `json:"kind,omitempty"`
 	// Requests of each pod.
 	Requests corev1.ResourceList `json:"requests"`
-	// PriorityClassName of the pods; it must exist (the two system classes do).
+	// PriorityClassName of the pods: one of the two system classes, of Cluster.PriorityClasses or of an API fault.
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// Tolerations of the pods.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// SchedulerName is the scheduler of the pods: one of ControlPlane.OtherSchedulers, or empty for kube-scheduler.
+	// SchedulerName is the scheduler of the pods: one of ControlPlane.OtherSchedulers, a profile of ControlPlane.Scheduler, or empty for default-scheduler.
 	SchedulerName string `json:"schedulerName,omitempty"`
 }
 
@@ -339,8 +341,10 @@ type RefuseMirrors struct {
 
 // PriorityClass is a PriorityClass to be created.
 type PriorityClass struct {
-	Name  string `json:"name"`
-	Value int32  `json:"value"`
+	// Name is a DNS subdomain that does not begin with system-, which Kubernetes keeps for its own.
+	Name string `json:"name"`
+	// Value is the priority of its pods, at most 1,000,000,000; pods without a class have 0.
+	Value int32 `json:"value"`
 }
 
 // Autoscaler adds nodes to a group while pods are Pending: a simple model of a cluster autoscaler (sim/fleet).

@@ -38,6 +38,7 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	v.controlPlane(&c.ControlPlane, path.Child("controlPlane"))
 	v.kubelet(&c.Kubelet, nil, path.Child("kubelet"))
 	v.nodeGroups(path.Child("nodeGroups"))
+	v.priorityClasses(path.Child("priorityClasses"))
 	v.workloads(path.Child("workloads"))
 	v.gate(&c.Gate, path.Child("gate"))
 	v.apiFaults(path.Child("apiFaults"))
@@ -90,6 +91,10 @@ func (v *validator) controlPlane(p *ControlPlane, path *field.Path) {
 		if head, err := typeOf(raw); err != nil || head.Kind != "KubeSchedulerConfiguration" {
 			v.invalid(path.Child("scheduler", "config"), head.Kind, "must be a KubeSchedulerConfiguration")
 		}
+	}
+	names := sets.New(p.Scheduler.profiles()...)
+	for i, name := range p.OtherSchedulers {
+		v.name(name, names, path.Child("otherSchedulers").Index(i))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.APIServerFlags)) {
 		switch path := path.Child("apiServerFlags").Key(name); {
