@@ -28,8 +28,8 @@ import (
 type Config struct {
 	// Seed is the root of the random streams.
 	Seed random.Seed
-	// Access is how all kubelets reach the API server. Its identity must be allowed to write nodes, pods, their statuses and events. Client-side
-	// throttling is switched off, since one client stands for many kubelets.
+	// Access is how all kubelets reach the API server. Its identity must be allowed to write nodes, pods and events, and to impersonate nodes, as which
+	// statuses of pods are written: the API server has the Node authorizer. Client-side throttling is switched off, since one client stands for many kubelets.
 	Access *rest.Config
 	// Recorder takes the kubelets' events. Nil: none are recorded.
 	Recorder trace.Recorder
