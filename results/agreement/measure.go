@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -39,7 +41,7 @@ type Plan struct {
 
 // Measure takes the figures from the runs, and judges them. The error is that of the runs.
 func Measure(runs iter.Seq2[*results.Run, error], plan Plan) (*Timing, error) {
-	m := &measurement{plan: plan, timing: &Timing{}}
+	m := &measurement{plan: plan, timing: &Timing{Seeds: plan.Seeds}}
 	for run, err := range runs {
 		if err != nil {
 			return nil, err
@@ -84,7 +86,9 @@ type rejection struct {
 }
 
 func (m *measurement) add(run *results.Run) {
-	m.timing.Experiment = run.Header.Experiment
+	if len(m.runs) == 0 {
+		m.timing.Experiment, m.timing.Start = run.Header.Experiment, run.Header.Start
+	}
 	m.timing.Runs = append(m.timing.Runs, run.Digest().RunInfo)
 	seen := observed{seed: run.Header.Seed, groups: map[string][]*node{}}
 	mirrors, byUID := run.FirstMirrors(), map[string]*node{}
@@ -250,25 +254,44 @@ func (m *measurement) delay(q quantity) Delay {
 	return d
 }
 
+// judge holds the percentiles against the tolerance, and takes the test of Kolmogorov and Smirnov for whether there is a difference at all.
 func (d *Delay) judge() {
-	d.Outcome, d.Reason = verdict.Inconclusive, ""
-	switch distance := d.Distance; {
+	d.Outcome = verdict.Inconclusive
+	distance := d.Distance
+	switch {
 	case d.Model.Open+d.Real.Open > 0:
 		d.Reason = fmt.Sprintf("%d of the model's and %d of the real kubelet's were not over at the end", d.Model.Open, d.Real.Open)
+		return
 	case distance.Value == nil:
 		d.Reason = "one side has no value"
+		return
 	case distance.P == nil:
 		d.Reason = "too few nodes to show any difference"
-	case *distance.Value > Distance && distance.Shown():
+		return
+	}
+	var apart []string
+	for _, p := range []struct {
+		name            string
+		modelled, other *float64
+	}{{"p10", d.Model.P10, d.Real.P10}, {"median", d.Model.Median.Value, d.Real.Median.Value}, {"p90", d.Model.P90, d.Real.P90}} {
+		if math.Abs(*p.modelled-*p.other) > max(Tolerance**p.other, Resolution) {
+			apart = append(apart, p.name)
+		}
+	}
+	switch {
+	case len(apart) > 0 && distance.Shown():
 		d.Outcome = verdict.Failed
-		d.Reason = fmt.Sprintf("distance %.2f, more than %.2g, and no chance (p = %.2g)", *distance.Value, Distance, *distance.P)
-	case *distance.Value > Distance:
-		d.Reason = fmt.Sprintf("distance %.2f, more than %.2g, which may be chance (p = %.2g)", *distance.Value, Distance, *distance.P)
-	case *distance.Critical > Distance:
-		d.Reason = fmt.Sprintf("distance %.2f, but by chance alone it may be %.2f: too few nodes to show one of %.2g", *distance.Value, *distance.Critical, Distance)
+		d.Reason = "not within tolerance: " + strings.Join(apart, ", ")
+	case len(apart) > 0:
+		d.Reason = "not within tolerance, which may be chance: " + strings.Join(apart, ", ")
+	case *distance.Critical > LeastPower:
+		d.Reason = fmt.Sprintf("too few nodes: chance alone makes distances up to %.2f", *distance.Critical)
+	case distance.Shown():
+		d.Outcome = verdict.Passed
+		d.Reason = "within tolerance; there is a difference, but it is smaller"
 	default:
 		d.Outcome = verdict.Passed
-		d.Reason = fmt.Sprintf("distance %.2f, at most %.2g; by chance alone up to %.2f", *distance.Value, Distance, *distance.Critical)
+		d.Reason = "within tolerance, and no difference shown"
 	}
 }
 

@@ -14,11 +14,14 @@ import (
 const Version = "mirrorgap.agreement/v1"
 
 const (
-	// Distance is the largest Kolmogorov–Smirnov distance at which delays count as agreeing: the shares of nodes, or pods, that were done by any given time
-	// differ by at most a fifth. It is a choice, not a law.
-	Distance = 0.2
-	// StormRate is by how much the rate of a replacement storm may differ, as a part of the real one.
-	StormRate = 0.2
+	// Tolerance is by how much the model's storm rate, and the 10th, 50th and 90th percentile of its delays, may differ from the real kubelet's, as a part of
+	// that. It is a choice, not a law.
+	Tolerance = 0.2
+	// Resolution is by how many seconds percentiles may differ in any case: events reach a trace through watches, a few milliseconds late.
+	Resolution = 0.02
+	// LeastPower is the distance of Kolmogorov and Smirnov that has to show for a sample to be large enough. It is that of two distributions of which a fifth
+	// lies elsewhere.
+	LeastPower = 0.2
 	// LeastSequences is the number of random sequences below which the admission test is inconclusive: 0 disagreements in 200 bound their rate by 1.5 %.
 	LeastSequences = 200
 )
@@ -64,8 +67,10 @@ type Admission struct {
 // Timing is what the timing experiment measured.
 type Timing struct {
 	Outcome verdict.Outcome `json:"outcome"`
-	// Experiment is its name, Runs its runs.
+	// Experiment is its name, Seeds those of the runs that it was to have, Runs those that there are, and Start when the first of them began.
 	Experiment string            `json:"experiment"`
+	Seeds      []uint64          `json:"seeds"`
+	Start      time.Time         `json:"start"`
 	Runs       []results.RunInfo `json:"runs"`
 	// Doubts are why nothing is concluded from the runs.
 	Doubts []string `json:"doubts,omitempty"`

@@ -78,7 +78,7 @@ func exponential(e stats.Estimate) stats.Estimate {
 }
 
 func (s *Storm) judge() {
-	low, high := 1-StormRate, 1+StormRate
+	low, high := 1-Tolerance, 1+Tolerance
 	s.Outcome = verdict.Inconclusive
 	oneSided := slices.ContainsFunc(s.Runs, func(r *StormRun) bool { return r != nil && (r.Model == 0 || r.Real == 0) })
 	switch i := s.Ratio.Interval; {

@@ -19,7 +19,8 @@ const (
 )
 
 const legend = "Medians. Distance: Kolmogorov–Smirnov, and in brackets what chance alone makes of two samples of one distribution in 95 of 100 cases, by permuting nodes " +
-	"within runs. Agreement is a distance of at most 0.2 where a larger one would have shown; for the storm a ratio model/real whose 95 % interval is within 0.8–1.2."
+	"within runs. A delay agrees if the model's 10th, 50th and 90th percentile are within 20 % or 20 ms of the real kubelet's, and there are enough nodes to show a distance " +
+	"of 0.2; the storm, if the 95 % interval of model/real is within 0.8–1.2."
 
 // Table writes the report for a person, in plain text of at most results.TableWidth columns.
 func (r *Report) Table(w io.Writer) error {
