@@ -33,7 +33,7 @@ func (r *Report) Sentence() string {
 		}
 	}
 	if len(why) > 0 {
-		text += " (" + strings.Join(why, ", ") + ")"
+		text += " (" + strings.Join(slices.Compact(why), ", ") + ")"
 	}
 	return text + "."
 }
