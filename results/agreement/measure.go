@@ -157,8 +157,8 @@ func (m *measurement) delays() {
 			return nil, 1
 		}})
 	}
-	early := func(r rejection, n *node) bool { return r.bound-n.registered < StatusTick }
-	late := func(r rejection, n *node) bool { return !early(r, n) }
+	early := func(r rejection, n *node) bool { return r.bound-n.registered < Early }
+	late := func(r rejection, n *node) bool { return r.bound-n.registered >= StatusTick }
 	quantities = append(quantities,
 		quantity{Delay{Name: DelayFailedEarly, Of: "pod"}, m.plan.Start, untilFailed(early)},
 		quantity{Delay{Name: DelayFailed, Of: "pod"}, m.plan.Storm, untilFailed(late)})

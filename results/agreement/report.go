@@ -102,14 +102,19 @@ const (
 	DelayReady  = "registrationToReady"
 	DelayMirror = "registrationToMirror"
 	// DelayFailedEarly and DelayFailed are from the bind of a pod that its kubelet rejected to its Failed status in the API: of those on nodes of the start
-	// groups that were bound within StatusTick of the node's registration, and of those on nodes of the storm groups that were bound later.
+	// groups that were bound within Early of the node's registration, and of those on nodes of the storm groups that were bound after StatusTick.
 	DelayFailedEarly = "bindToFailedEarly"
 	DelayFailed      = "bindToFailed"
 )
 
-// StatusTick is the period of the kubelet's full status sync (pkg/kubelet/status/status_manager.go, syncPeriod). A rejection from before the kubelet's
-// first housekeeping waits for it, so that what is bound later than that after registration is not held up by the start of its kubelet.
-const StatusTick = 10 * time.Second
+const (
+	// Early is the period of the kubelet's housekeeping (pkg/kubelet/kubelet.go, housekeepingPeriod), which begins after registration: of what is bound
+	// within that no rejection is from after the first.
+	Early = 2 * time.Second
+	// StatusTick is the period of the kubelet's full status sync (pkg/kubelet/status/status_manager.go, syncPeriod). A rejection from before the first
+	// housekeeping waits for it, so that what is bound later than that after registration is not held up by the start of its kubelet.
+	StatusTick = 10 * time.Second
+)
 
 // Sample describes the values of one side.
 type Sample struct {
