@@ -132,8 +132,8 @@ func measure(t *testing.T, runs ...*results.Run) *Timing {
 }
 
 func thousand(disagreements int) *Admission {
-	return &Admission{Seed: 1, Planned: 1000, Sequences: 1000, Pods: 7200, Decisions: 6100, Disagreements: disagreements,
-		Reasons: map[string]int{"Admitted": 5000, "OutOfcpu": 900, "OutOfmemory": 200}}
+	return &Admission{Seed: 1, Planned: 1000, Sequences: 1000, Pods: 7200, Disagreements: disagreements,
+		Decisions: map[string]int{"admitted": 5000, "rejected": 1100}, Reasons: map[string]int{"OutOfcpu": 900, "OutOfmemory": 200}}
 }
 
 func report(timing *Timing, admission *Admission) *Report {
@@ -225,12 +225,18 @@ func TestWhatIsNotShownIsInconclusive(t *testing.T) {
 	}
 	short := thousand(0)
 	short.Sequences = LeastSequences - 1
+	flaky := thousand(1)
+	flaky.Flaky = 1
+	unfinished := thousand(0)
+	unfinished.Sequences = 900
 	good := measure(t, six(usual, usual)...)
 	for name, r := range map[string]*Report{
 		"nothing":             report(nil, nil),
 		"no admission test":   report(good, nil),
 		"no timing":           report(nil, thousand(0)),
 		"few sequences":       report(good, short),
+		"sequences missing":   report(good, unfinished),
+		"a flaky sequence":    report(good, flaky),
 		"a node not Ready":    report(measure(t, notReady...), thousand(0)),
 		"a run interrupted":   report(measure(t, interrupted...), thousand(0)),
 		"a run missing":       report(measure(t, six(usual, usual)[1:]...), thousand(0)),

@@ -51,13 +51,17 @@ type Admission struct {
 	// Planned is how many sequences there were to be, Sequences how many were played to their ends on both sides.
 	Planned   int `json:"planned"`
 	Sequences int `json:"sequences"`
-	// Pods is how many pods the sequences had, Decisions how many decisions of admission were compared, and Reasons how many of these the real kubelet
-	// decided for which reason; "Admitted" for those that it admitted.
+	// Pods is how many pods the sequences had, Decisions how many of them kubelets decided about, by the real one's verdict (admitted, rejected, …), and
+	// Reasons how many of these it rejected for which reason.
 	Pods      int            `json:"pods"`
-	Decisions int            `json:"decisions"`
+	Decisions map[string]int `json:"decisions,omitempty"`
 	Reasons   map[string]int `json:"reasons,omitempty"`
-	// Disagreements is in how many sequences anything differed: who was admitted, status, reason, message, events.
+	// NotExercised are the features of sequences that none of these had. What was not exercised is not known to agree.
+	NotExercised []string `json:"notExercised,omitempty"`
+	// Disagreements is in how many sequences anything differed: who was admitted, status, reason, message, events. Flaky is how many of these agreed when they
+	// were played again.
 	Disagreements int `json:"disagreements"`
+	Flaky         int `json:"flaky,omitempty"`
 	// Rate is the share of sequences with a disagreement. The sequences are drawn independently of one another.
 	Rate stats.Estimate `json:"rate"`
 	// Examples are disagreements, shrunk.
@@ -168,13 +172,22 @@ func (r *Report) Judge() {
 func (a *Admission) judge() {
 	a.Rate = stats.Proportion(a.Disagreements, a.Sequences)
 	switch {
-	case a.Disagreements > 0:
+	case a.Disagreements > a.Flaky:
 		a.Outcome = verdict.Failed
-	case a.Sequences >= LeastSequences && a.Decisions > 0:
+	case a.Disagreements == 0 && a.Sequences >= max(a.Planned, LeastSequences) && a.decisions() > 0:
 		a.Outcome = verdict.Passed
 	default:
 		a.Outcome = verdict.Inconclusive
 	}
+}
+
+// decisions is how many there were in all.
+func (a *Admission) decisions() int {
+	sum := 0
+	for _, n := range a.Decisions {
+		sum += n
+	}
+	return sum
 }
 
 // conclude makes one outcome of several.

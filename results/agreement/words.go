@@ -73,20 +73,39 @@ func (a *Admission) Summary() string {
 		return "not compared"
 	}
 	text := fmt.Sprintf("%s of %s random sequences, %s pods, %s decisions: %s sequences with a disagreement",
-		whole(a.Sequences), whole(a.Planned), whole(a.Pods), whole(a.Decisions), whole(a.Disagreements))
-	if a.Sequences < a.Planned || a.Rate.Interval == nil {
-		return text
+		whole(a.Sequences), whole(a.Planned), whole(a.Pods), whole(a.decisions()), whole(a.Disagreements))
+	if a.Flaky > 0 {
+		text += fmt.Sprintf(" (%s of them not when played again)", whole(a.Flaky))
 	}
-	return text + fmt.Sprintf(", at most %.2g %% of such sequences at 95 %%", 100*a.Rate.Interval.High)
+	switch i := a.Rate.Interval; {
+	case i == nil:
+		return text
+	case a.Disagreements == 0:
+		return text + fmt.Sprintf(", at most %.2g %% of such sequences at 95 %%", 100*i.High)
+	default:
+		return text + fmt.Sprintf(", %.2g–%.2g %% of such sequences at 95 %%", 100*i.Low, 100*i.High)
+	}
 }
 
-// ByReason lists how many decisions there were for each reason.
-func (a *Admission) ByReason() string {
-	var all []string
-	for _, reason := range slices.Sorted(maps.Keys(a.Reasons)) {
-		all = append(all, fmt.Sprintf("%s %s", reason, whole(a.Reasons[reason])))
+// Details are the verdicts and reasons of the decisions, and what was not exercised.
+func (a *Admission) Details() string {
+	text := "Decisions of the real kubelet: " + counts(a.Decisions) + ". Reasons of rejections: " + counts(a.Reasons) + "."
+	if len(a.NotExercised) > 0 {
+		text += " In no sequence, so that nothing is known of it: " + strings.Join(a.NotExercised, ", ") + "."
 	}
-	return strings.Join(all, ", ")
+	return text
+}
+
+// counts lists numbers by what they are of.
+func counts(all map[string]int) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		texts = append(texts, fmt.Sprintf("%s %s", name, whole(all[name])))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // labels are what people call the delays.
