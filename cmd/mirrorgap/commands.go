@@ -39,7 +39,7 @@ Exit codes: 0 done, 1 a threshold is not met, 2 bad input, 3 inconclusive, 4 a r
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(runCommand(), runOneCommand(), sweepCommand(), gateCommand(), upCommand(), reportCommand(), compareCommand(), recordCommand(),
-		analyzeCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(), controllers.NewCommand(), checker.NewCommand())
+		analyzeCommand(), listCommand(), validateCommand(), validateModelCommand(), versionCommand(), kubectlCommand(), controllers.NewCommand(), checker.NewCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = orUsageError(cmd.Args)
 	}

@@ -30,6 +30,7 @@ func Folders() []Folder {
 		{Path: "."},
 		{Path: "regression", Title: "Public reports of the race, and negative controls"},
 		{Path: "gaps", Title: "What the published gate does not cover"},
+		{Path: "model", Title: "The kubelet model beside the real kubelet"},
 	}
 }
 
