@@ -149,6 +149,11 @@ func (g *NodeGroup) setDefaults(kubelet Kubelet) {
 		if put := g.Actions[i].PutStaticPod; put != nil {
 			put.setDefaults()
 		}
+		if leave := g.Actions[i].Leave; leave != nil {
+			for j := range leave.StaticPods {
+				leave.StaticPods[j].setDefaults()
+			}
+		}
 	}
 }
 

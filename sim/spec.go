@@ -223,6 +223,8 @@ type Action struct {
 type Leave struct {
 	// Return is the time until a machine of the same name registers; nil: never.
 	Return *metav1.Duration `json:"return,omitempty"`
+	// StaticPods are those of the machines that return, which a new image may bring; empty: those of the group.
+	StaticPods []StaticPod `json:"staticPods,omitempty"`
 }
 
 // Reboot is a restart of a node, or of its kubelet.
@@ -338,6 +340,8 @@ type APIFault struct {
 type RefuseMirrors struct {
 	// Groups are node groups; empty: all.
 	Groups []string `json:"groups,omitempty"`
+	// Deletions are refused, and not creations: a kubelet cannot replace a mirror pod that is not its static pod's.
+	Deletions bool `json:"deletions,omitempty"`
 }
 
 // PriorityClass is a PriorityClass to be created.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/ptr"
+
+	readinessv1alpha1 "github.com/mirrorgap/mirrorgap/controllers/api/v1alpha1"
 )
 
 // generateKinds are the kinds of Generate.
@@ -265,6 +267,19 @@ func (v *validator) gate(g *Gate, path *field.Path) {
 	v.delay(g.Check.StartDelay, path.Child("startDelay"))
 	if g.Check.PollInterval != nil {
 		v.positive(g.Check.PollInterval.Duration, path.Child("pollInterval"))
+	}
+	if accepts := []Accept{AcceptOwnMirror, AcceptName}; !slices.Contains(accepts, g.Check.Accept) {
+		v.add(field.NotSupported(path.Child("accept"), g.Check.Accept, accepts))
+	}
+	v.notNegative(g.Check.Settle.Duration, path.Child("settle"))
+	for i, name := range g.Check.StaticPods {
+		if namespace, pod, ok := strings.Cut(name, "/"); !ok || namespace == "" || pod == "" || strings.Contains(pod, "/") {
+			v.invalid(path.Child("staticPods").Index(i), name, "must be namespace/name of a static pod's manifest")
+		}
+	}
+	if rule, err := g.DecodeRule(); g.Check.Continuous && err == nil && rule.Spec.EnforcementMode != readinessv1alpha1.EnforcementModeContinuous {
+		v.invalid(path.Child("continuous"), true, "the rule is %s, and would not look at the condition again: set gate.rule to one that is continuous",
+			rule.Spec.EnforcementMode)
 	}
 }
 
