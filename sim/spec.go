@@ -217,6 +217,8 @@ type Action struct {
 	RemoveStaticPod string `json:"removeStaticPod,omitempty"`
 	// DeleteMirror deletes the mirror of the static pod of that name (the manifest's metadata.name) through the API.
 	DeleteMirror string `json:"deleteMirror,omitempty"`
+	// DeletePod deletes the pod of that namespace/name through the API, wherever it is.
+	DeletePod string `json:"deletePod,omitempty"`
 }
 
 // Leave is the end of a node, with or without a return.

@@ -481,8 +481,14 @@ func (v *validator) action(g *NodeGroup, a *Action, path *field.Path) {
 		verbs++
 		v.known(a.DeleteMirror, g.staticPodNames(), "no static pod of the group has this name", path.Child("deleteMirror"))
 	}
+	if a.DeletePod != "" {
+		verbs++
+		if namespace, name, ok := strings.Cut(a.DeletePod, "/"); !ok || namespace == "" || name == "" {
+			v.invalid(path.Child("deletePod"), a.DeletePod, "must be the namespace/name of a pod")
+		}
+	}
 	if verbs != 1 {
-		v.invalid(path, fmt.Sprintf("%d verbs", verbs), "set exactly one of leave, reboot, restartKubelet, putStaticPod, removeStaticPod and deleteMirror")
+		v.invalid(path, fmt.Sprintf("%d verbs", verbs), "set exactly one of leave, reboot, restartKubelet, putStaticPod, removeStaticPod, deleteMirror and deletePod")
 	}
 }
 

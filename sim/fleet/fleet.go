@@ -222,6 +222,8 @@ func (f *Fleet) steps(g int, a *sim.Action) []step {
 		return []step{first(func(_ context.Context, index int) error {
 			return kubelets.RemoveStaticPod(name(index), a.RemoveStaticPod)
 		})}
+	case a.DeletePod != "":
+		return []step{{a.At.Duration, func(ctx context.Context) error { return f.deletePod(ctx, a.DeletePod) }}}
 	default:
 		return []step{first(func(ctx context.Context, index int) error { return f.deleteMirror(ctx, name(index), a.DeleteMirror) })}
 	}
@@ -292,6 +294,16 @@ func (f *Fleet) restart(g, index int) error {
 	return f.kubelets(g).Restart(f.config.Groups[g].NodeName(index))
 }
 
+// deletePod deletes a pod at once.
+func (f *Fleet) deletePod(ctx context.Context, pod string) error {
+	namespace, name, _ := strings.Cut(pod, "/")
+	now := int64(0)
+	if err := f.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		return fmt.Errorf("delete pod %s: %w", pod, err)
+	}
+	return nil
+}
+
 // deleteMirror deletes a mirror pod at once, as kubectl delete --force does: a graceful deletion would keep it in the scheduler's view until
 // the kubelet replaces it.
 func (f *Fleet) deleteMirror(ctx context.Context, node, staticPod string) error {
@@ -306,11 +318,9 @@ func (f *Fleet) deleteMirror(ctx context.Context, node, staticPod string) error 
 	if len(pods.Items) == 0 {
 		return fmt.Errorf("delete mirror pod %s: node %s has none of that name yet: let the action come later", mirror, node)
 	}
-	now := int64(0)
 	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if err := f.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			return fmt.Errorf("delete mirror pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		if err := f.deletePod(ctx, pods.Items[i].Namespace+"/"+pods.Items[i].Name); err != nil {
+			return err
 		}
 	}
 	return nil
