@@ -99,6 +99,9 @@ type Arm struct {
 	// Set changes fields of the experiment for this arm: values by the path of a field below spec.controlPlane, spec.kubelet, spec.nodeGroups, spec.gate,
 	// spec.apiFaults or spec.autoscaler, such as spec.gate.check.settle.
 	Set map[string]json.RawMessage `json:"set,omitempty"`
+
+	// cluster is the experiment's with the changes of Set; nil without any.
+	cluster *sim.Cluster
 }
 
 // maxSeeds bounds the runs of an arm: beyond it a number of seeds is taken for a seed.

@@ -95,6 +95,7 @@ func (d *decoder) experiment(root *yaml.Node) *Experiment {
 	d.decode(d.file, root, reflect.ValueOf(&e).Elem(), nil)
 	e.setDefaults()
 	d.addErrors(e.validate())
+	d.resolveArms(root, &e)
 	return &e
 }
 

@@ -95,11 +95,7 @@ func TestResolvedGolden(t *testing.T) {
 
 // TestRoundTrip: a resolved experiment written and read again is the same, without any of the files that it came from.
 func TestRoundTrip(t *testing.T) {
-	files, err := filepath.Glob("library/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found %d experiments (%v)", len(files), err)
-	}
-	for _, file := range append(files, "testdata/good/everything.yaml") {
+	for _, file := range append(libraryFiles(t), "testdata/good/everything.yaml") {
 		e, err := Load(file)
 		if err != nil {
 			t.Errorf("%v", err)
@@ -107,6 +103,23 @@ func TestRoundTrip(t *testing.T) {
 		}
 		checkRoundTrip(t, e)
 	}
+}
+
+// libraryFiles are the experiments of the library, which this package cannot import.
+func libraryFiles(t testing.TB) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"library/*.yaml", "library/regression/*.yaml", "library/gaps/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, files...)
+	}
+	if len(all) == 0 {
+		t.Fatal("found no experiment of the library")
+	}
+	return all
 }
 
 func checkRoundTrip(t *testing.T, e *Experiment) {
@@ -208,11 +221,7 @@ func FuzzParse(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	library, err := filepath.Glob("library/*.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, file := range append(seeds, library...) {
+	for _, file := range append(seeds, libraryFiles(f)...) {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)

@@ -47,7 +47,7 @@ type nodeDelays struct {
 func (r *Run) delays() Delays {
 	var d Delays
 	var ready, schedulable, afterReady, exposure []*Observation
-	mirrors := r.firstMirrors()
+	mirrors := r.FirstMirrors()
 	for _, n := range r.Nodes {
 		if n.Initial {
 			continue
@@ -68,8 +68,9 @@ func (r *Run) delays() Delays {
 	return d
 }
 
-// firstMirrors are the delays of the first mirror pod of each static pod, by the UID of its node.
-func (r *Run) firstMirrors() map[string]map[string]time.Duration {
+// FirstMirrors are the times from registration to the first mirror pod of each static pod (namespace/name, without the name of the node), by the UID of the
+// node. A mirror pod that was there before its node is none.
+func (r *Run) FirstMirrors() map[string]map[string]time.Duration {
 	nodes, first := map[string]*Node{}, map[string]map[string]time.Duration{}
 	for _, n := range r.Nodes {
 		nodes[n.UID], first[n.UID] = n, map[string]time.Duration{}

@@ -45,6 +45,7 @@ func (g *Generate) podSpec() corev1.PodSpec {
 			Resources: corev1.ResourceRequirements{Requests: g.Requests},
 		}},
 		PriorityClassName: g.PriorityClassName,
+		SchedulerName:     g.SchedulerName,
 		Tolerations:       g.Tolerations,
 	}
 }

@@ -17,6 +17,8 @@ type Cluster struct {
 	Kubelet Kubelet `json:"kubelet,omitempty"`
 	// NodeGroups are the machines. At least one.
 	NodeGroups []NodeGroup `json:"nodeGroups"`
+	// PriorityClasses are there from the beginning, besides those of every API server.
+	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
 	// Workloads ask for room. They are created once the initial nodes are established.
 	Workloads []Workload `json:"workloads,omitempty"`
 	// Gate is the readiness gate. Arms decide whether it is used.
@@ -30,8 +32,8 @@ type Cluster struct {
 // ControlPlane configures the real components; they shape the race.
 type ControlPlane struct {
 	Scheduler Scheduler `json:"scheduler,omitempty"`
-	// OtherSchedulers are the names of further schedulers, each a kube-scheduler with its own cache and the configuration of defaults. Pods choose one by
-	// spec.schedulerName.
+	// OtherSchedulers are the names of further schedulers, each a kube-scheduler with kube-scheduler's identity and defaults, but a cache and a throttle of
+	// its own. Pods choose one by spec.schedulerName. Names are DNS labels, and differ from each other and from the profiles of Scheduler.
 	OtherSchedulers   []string          `json:"otherSchedulers,omitempty"`
 	ControllerManager ControllerManager `json:"controllerManager,omitempty"`
 	// ReadinessController is the NodeReadinessRule controller.
@@ -99,7 +101,7 @@ type Kubelet struct {
 	// APIUnreachable is how long after its start, and after each restart, a kubelet cannot reach the API server. Default 0.
 	APIUnreachable *metav1.Duration `json:"apiUnreachable,omitempty"`
 	// ReadyDelay is the time from Node CREATE to Ready=True.
-	// Default uniform 170–650 ms (measured on the real kubelet v1.37.2: 0.17–0.65 s, usually 0.3 s).
+	// Default empirical, 227–354 ms (measured on the real kubelet v1.37.2 by mirrorgap validate-model, docs/model-agreement.md).
 	ReadyDelay *random.Delay `json:"readyDelay,omitempty"`
 	// MirrorDelay is the time from Node CREATE to the creation of a static pod's mirror, one draw a static pod.
 	// Default preset kubelet-1.22-1.31 (U(60 s, 90 s), kubernetes/kubernetes#126870).
@@ -109,8 +111,9 @@ type Kubelet struct {
 	MirrorRetry *random.Delay `json:"mirrorRetry,omitempty"`
 	// MirrorResync is the wait before a mirror pod that was deleted through the API comes back. Default U(0 s, 90 s): the static pod's next sync.
 	MirrorResync *random.Delay `json:"mirrorResync,omitempty"`
-	// StatusDelay is the time from an admission decision to the status write that shows it.
-	// Default uniform 50–130 ms (measured on the real kubelet v1.37.2, bind → Failed, warm).
+	// StatusDelay is the time from an admission decision to when the kubelet begins to write the status that shows it. The write itself, which reads the pod
+	// first, takes what the API server takes.
+	// Default uniform 0–10 ms, with which bind → Failed agrees with the real kubelet v1.37.2 (mirrorgap validate-model, docs/model-agreement.md).
 	StatusDelay *random.Delay `json:"statusDelay,omitempty"`
 	// StatusTick is the period of the kubelet's full status sync: statuses from before the first housekeeping wait for it.
 	// Default 10 s (pkg/kubelet/status/status_manager.go, syncPeriod).
@@ -220,6 +223,8 @@ type Action struct {
 type Leave struct {
 	// Return is the time until a machine of the same name registers; nil: never.
 	Return *metav1.Duration `json:"return,omitempty"`
+	// StaticPods are those of the machines that return, which a new image may bring; empty: those of the group.
+	StaticPods []StaticPod `json:"staticPods,omitempty"`
 }
 
 // Reboot is a restart of a node, or of its kubelet.
@@ -268,11 +273,11 @@ type Generate struct {
 	Kind string `json:"kind,omitempty"`
 	// Requests of each pod.
 	Requests corev1.ResourceList `json:"requests"`
-	// PriorityClassName of the pods; it must exist (the two system classes do).
+	// PriorityClassName of the pods: one of the two system classes, of Cluster.PriorityClasses or of an API fault.
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// Tolerations of the pods.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// SchedulerName is the scheduler of the pods: one of ControlPlane.OtherSchedulers, or empty for kube-scheduler.
+	// SchedulerName is the scheduler of the pods: one of ControlPlane.OtherSchedulers, a profile of ControlPlane.Scheduler, or empty for default-scheduler.
 	SchedulerName string `json:"schedulerName,omitempty"`
 }
 
@@ -335,12 +340,16 @@ type APIFault struct {
 type RefuseMirrors struct {
 	// Groups are node groups; empty: all.
 	Groups []string `json:"groups,omitempty"`
+	// Deletions are refused, and not creations: a kubelet cannot replace a mirror pod that is not its static pod's.
+	Deletions bool `json:"deletions,omitempty"`
 }
 
 // PriorityClass is a PriorityClass to be created.
 type PriorityClass struct {
-	Name  string `json:"name"`
-	Value int32  `json:"value"`
+	// Name is a DNS subdomain that does not begin with system-, which Kubernetes keeps for its own.
+	Name string `json:"name"`
+	// Value is the priority of its pods, at most 1,000,000,000; pods without a class have 0.
+	Value int32 `json:"value"`
 }
 
 // Autoscaler adds nodes to a group while pods are Pending: a simple model of a cluster autoscaler (sim/fleet).

@@ -38,6 +38,7 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	v.controlPlane(&c.ControlPlane, path.Child("controlPlane"))
 	v.kubelet(&c.Kubelet, nil, path.Child("kubelet"))
 	v.nodeGroups(path.Child("nodeGroups"))
+	v.priorityClasses(path.Child("priorityClasses"))
 	v.workloads(path.Child("workloads"))
 	v.gate(&c.Gate, path.Child("gate"))
 	v.apiFaults(path.Child("apiFaults"))
@@ -90,6 +91,10 @@ func (v *validator) controlPlane(p *ControlPlane, path *field.Path) {
 		if head, err := typeOf(raw); err != nil || head.Kind != "KubeSchedulerConfiguration" {
 			v.invalid(path.Child("scheduler", "config"), head.Kind, "must be a KubeSchedulerConfiguration")
 		}
+	}
+	names := sets.New(p.Scheduler.profiles()...)
+	for i, name := range p.OtherSchedulers {
+		v.name(name, names, path.Child("otherSchedulers").Index(i))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.APIServerFlags)) {
 		switch path := path.Child("apiServerFlags").Key(name); {
@@ -446,6 +451,12 @@ func (v *validator) action(g *NodeGroup, a *Action, path *field.Path) {
 		if a.Leave.Return != nil {
 			v.notNegative(a.Leave.Return.Duration, path.Child("leave", "return"))
 		}
+		for i := range a.Leave.StaticPods {
+			v.staticPod(g, &a.Leave.StaticPods[i], path.Child("leave", "staticPods").Index(i))
+		}
+		if len(a.Leave.StaticPods) > 0 && a.Leave.Return == nil {
+			v.add(field.Forbidden(path.Child("leave", "staticPods"), "the nodes do not return: set return"))
+		}
 	}
 	if a.Reboot != nil {
 		verbs++
@@ -529,8 +540,8 @@ func (v *validator) known(name string, names []string, problem string, path *fie
 	}
 }
 
-// everyStaticPod lists the static pods that nodes of the group have at some time.
-func (g *NodeGroup) everyStaticPod() []*StaticPod {
+// EveryStaticPod lists the static pods that nodes of the group have at some time.
+func (g *NodeGroup) EveryStaticPod() []*StaticPod {
 	var pods []*StaticPod
 	for i := range g.StaticPods {
 		pods = append(pods, &g.StaticPods[i])
@@ -539,13 +550,18 @@ func (g *NodeGroup) everyStaticPod() []*StaticPod {
 		if put := g.Actions[i].PutStaticPod; put != nil {
 			pods = append(pods, put)
 		}
+		if leave := g.Actions[i].Leave; leave != nil {
+			for j := range leave.StaticPods {
+				pods = append(pods, &leave.StaticPods[j])
+			}
+		}
 	}
 	return pods
 }
 
 func (g *NodeGroup) fileNames() []string {
 	var names []string
-	for _, s := range g.everyStaticPod() {
+	for _, s := range g.EveryStaticPod() {
 		if s.FileName != "" {
 			names = append(names, s.FileName)
 		}
@@ -555,7 +571,7 @@ func (g *NodeGroup) fileNames() []string {
 
 func (g *NodeGroup) staticPodNames() []string {
 	var names []string
-	for _, s := range g.everyStaticPod() {
+	for _, s := range g.EveryStaticPod() {
 		if pod, err := s.Pod(); err == nil && pod.Name != "" {
 			names = append(names, pod.Name)
 		}

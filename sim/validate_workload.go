@@ -1,22 +1,56 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
+	"k8s.io/utils/ptr"
+
+	readinessv1alpha1 "github.com/mirrorgap/mirrorgap/controllers/api/v1alpha1"
 )
 
 // generateKinds are the kinds of Generate.
 var generateKinds = []string{"ReplicaSet", "Deployment", "Job", "DaemonSet", "Pod"}
 
-// priorityClasses are those that every API server creates (pkg/apis/scheduling/v1/helpers.go); an experiment has no others.
-var priorityClasses = []string{"system-node-critical", "system-cluster-critical"}
+// systemPriorityClasses are those that every API server creates (pkg/apis/scheduling/v1/helpers.go).
+var systemPriorityClasses = []string{"system-node-critical", "system-cluster-critical"}
+
+const (
+	// systemPriorityClassPrefix begins the names that Kubernetes keeps for its own (pkg/apis/scheduling/types.go).
+	systemPriorityClassPrefix = "system-"
+	// highestPriority is the highest value of a PriorityClass that is not one of Kubernetes' own (likewise).
+	highestPriority = 1_000_000_000
+)
+
+func (v *validator) priorityClasses(path *field.Path) {
+	names := sets.New[string]()
+	for i, class := range v.cluster.PriorityClasses {
+		path := path.Index(i)
+		switch name := class.Name; {
+		case name == "":
+			v.add(field.Required(path.Child("name"), "give it a name"))
+		case names.Has(name):
+			v.add(field.Duplicate(path.Child("name"), name))
+		case strings.HasPrefix(name, systemPriorityClassPrefix):
+			v.invalid(path.Child("name"), name, "must not begin with %s: Kubernetes keeps such names for its own", systemPriorityClassPrefix)
+		default:
+			v.check(path.Child("name"), name, validation.IsDNS1123Subdomain(name))
+		}
+		names.Insert(class.Name)
+		if class.Value > highestPriority {
+			v.invalid(path.Child("value"), class.Value, "must be at most %d: Kubernetes keeps higher ones for its own", highestPriority)
+		}
+	}
+}
 
 func (v *validator) workloads(path *field.Path) {
 	names := sets.New[string]()
@@ -35,6 +69,7 @@ func (v *validator) workload(w *Workload, path *field.Path) {
 	}
 	v.replicas(w, path)
 	v.pinTo(w, path.Child("pinTo"))
+	v.references(w, path)
 }
 
 func (v *validator) groups(w *Workload, path *field.Path) {
@@ -80,13 +115,62 @@ func (v *validator) generate(g *Generate, path *field.Path) bool {
 		return false
 	}
 	v.resources(g.Requests, path.Child("requests"))
-	if g.PriorityClassName != "" && !slices.Contains(priorityClasses, g.PriorityClassName) {
-		v.add(field.NotSupported(path.Child("priorityClassName"), g.PriorityClassName, priorityClasses))
-	}
 	for i, t := range g.Tolerations {
 		v.toleration(t, path.Child("tolerations").Index(i))
 	}
 	return true
+}
+
+// references validates what the pods refer to by name: without its PriorityClass no pod can be created, without its scheduler none is ever bound.
+func (v *validator) references(w *Workload, path *field.Path) {
+	pod, err := w.Pod()
+	if err != nil {
+		return // reported by template
+	}
+	if w.Generate != nil {
+		path = path.Child("generate")
+	} else if path = path.Child("manifest", "spec"); w.Kind() != "Pod" {
+		path = path.Child("template", "spec")
+	}
+	if name := pod.Spec.PriorityClassName; name != "" {
+		v.known(name, v.cluster.priorityClassNames(), "there is no such PriorityClass", path.Child("priorityClassName"))
+	}
+	if w.PinTo == "" && pod.Spec.NodeName == "" {
+		scheduler := cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
+		v.known(scheduler, v.cluster.ControlPlane.schedulerNames(), "there is no such scheduler", path.Child("schedulerName"))
+	}
+}
+
+// priorityClassNames are the PriorityClasses that there are at some time.
+func (c *Cluster) priorityClassNames() []string {
+	names := slices.Clone(systemPriorityClasses)
+	for _, class := range c.PriorityClasses {
+		names = append(names, class.Name)
+	}
+	for _, fault := range c.APIFaults {
+		if class := fault.MissingPriorityClass; class != nil {
+			names = append(names, class.Name)
+		}
+	}
+	return names
+}
+
+func (p *ControlPlane) schedulerNames() []string {
+	return append(p.Scheduler.profiles(), p.OtherSchedulers...)
+}
+
+// profiles are the names of kube-scheduler's profiles. One without a name is default-scheduler, as is the only one of an empty configuration
+// (pkg/scheduler/apis/config/v1/defaults.go).
+func (s *Scheduler) profiles() []string {
+	var config schedulerv1.KubeSchedulerConfiguration
+	if err := json.Unmarshal(s.Config, &config); err != nil || len(config.Profiles) == 0 {
+		return []string{corev1.DefaultSchedulerName}
+	}
+	names := make([]string, len(config.Profiles))
+	for i := range names {
+		names[i] = ptr.Deref(config.Profiles[i].SchedulerName, corev1.DefaultSchedulerName)
+	}
+	return names
 }
 
 func (v *validator) toleration(t corev1.Toleration, path *field.Path) {
@@ -183,6 +267,19 @@ func (v *validator) gate(g *Gate, path *field.Path) {
 	v.delay(g.Check.StartDelay, path.Child("startDelay"))
 	if g.Check.PollInterval != nil {
 		v.positive(g.Check.PollInterval.Duration, path.Child("pollInterval"))
+	}
+	if accepts := []Accept{AcceptOwnMirror, AcceptName}; !slices.Contains(accepts, g.Check.Accept) {
+		v.add(field.NotSupported(path.Child("accept"), g.Check.Accept, accepts))
+	}
+	v.notNegative(g.Check.Settle.Duration, path.Child("settle"))
+	for i, name := range g.Check.StaticPods {
+		if namespace, pod, ok := strings.Cut(name, "/"); !ok || namespace == "" || pod == "" || strings.Contains(pod, "/") {
+			v.invalid(path.Child("staticPods").Index(i), name, "must be namespace/name of a static pod's manifest")
+		}
+	}
+	if rule, err := g.DecodeRule(); g.Check.Continuous && err == nil && rule.Spec.EnforcementMode != readinessv1alpha1.EnforcementModeContinuous {
+		v.invalid(path.Child("continuous"), true, "the rule is %s, and would not look at the condition again: set gate.rule to one that is continuous",
+			rule.Spec.EnforcementMode)
 	}
 }
 

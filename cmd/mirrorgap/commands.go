@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ Exit codes: 0 done, 1 a threshold is not met, 2 bad input, 3 inconclusive, 4 a r
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(runCommand(), runOneCommand(), sweepCommand(), gateCommand(), upCommand(), reportCommand(), compareCommand(), recordCommand(),
-		analyzeCommand(), listCommand(), validateCommand(), versionCommand(), kubectlCommand(), controllers.NewCommand(), checker.NewCommand())
+		analyzeCommand(), listCommand(), validateCommand(), validateModelCommand(), versionCommand(), kubectlCommand(), controllers.NewCommand(), checker.NewCommand())
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = orUsageError(cmd.Args)
 	}
@@ -115,41 +116,69 @@ func inFile(name string, err error) error {
 	return err
 }
 
-// listedWidth is how much of a line of 80 columns the longest name in a list leaves.
-const listedWidth = 58
-
 func listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the experiments and sweeps that come with mirrorgap",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			row := func(name, description string) {
-				summary, _, _ := strings.Cut(description, "\n")
-				for line := range strings.SplitSeq(wordwrap.WrapString(summary, listedWidth), "\n") {
-					fmt.Fprintf(table, "%s\t%s\n", name, line)
-					name = ""
+			var all listing
+			for _, folder := range library.Folders() {
+				names := folder.Names()
+				if len(names) > 0 && folder.Title != "" {
+					all = append(all, listed{description: "\n" + folder.Title + ":"})
+				}
+				for _, name := range names {
+					e, err := library.Get(name)
+					if err != nil {
+						return err
+					}
+					all = append(all, listed{name, e.Spec.Description})
 				}
 			}
-			for _, name := range library.List() {
-				e, err := library.Get(name)
-				if err != nil {
-					return err
-				}
-				row(name, e.Spec.Description)
-			}
-			fmt.Fprintln(table, "\nSweeps, for mirrorgap sweep:")
+			all = append(all, listed{description: "\nSweeps, for mirrorgap sweep:"})
 			for _, name := range library.Sweeps() {
 				s, err := library.Sweep(name)
 				if err != nil {
 					return err
 				}
-				row(name, s.Spec.Description)
+				all = append(all, listed{name, s.Spec.Description})
 			}
-			return table.Flush()
+			_, err := io.WriteString(cmd.OutOrStdout(), all.String())
+			return err
 		},
 	}
+}
+
+// listing is a list of names with their descriptions, in one column each.
+type listing []listed
+
+// listed is an entry; without a name it is a heading.
+type listed struct{ name, description string }
+
+// terminalWidth is what a line of a listing fits into.
+const terminalWidth = 80
+
+// String shows of each description the first line.
+func (l listing) String() string {
+	var column int
+	for _, entry := range l {
+		column = max(column, len(entry.name)+2)
+	}
+	var out strings.Builder
+	for _, entry := range l {
+		if entry.name == "" {
+			fmt.Fprintln(&out, entry.description)
+			continue
+		}
+		name := entry.name
+		summary, _, _ := strings.Cut(entry.description, "\n")
+		for line := range strings.SplitSeq(wordwrap.WrapString(summary, uint(terminalWidth-column)), "\n") {
+			fmt.Fprintf(&out, "%-*s%s\n", column, name, line)
+			name = ""
+		}
+	}
+	return out.String()
 }
 
 func validateCommand() *cobra.Command {

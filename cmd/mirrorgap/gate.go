@@ -178,8 +178,14 @@ type verdictError struct{ *verdict.Verdict }
 func (e verdictError) Error() string { return e.Sentence() }
 
 // code is the exit code of the verdict.
-func (e verdictError) code() int {
-	if e.Outcome == verdict.Failed {
+func (e verdictError) code() int { return codeOf(e.Outcome) }
+
+// codeOf is the exit code of an outcome.
+func codeOf(o verdict.Outcome) int {
+	switch o {
+	case verdict.Passed:
+		return exitOK
+	case verdict.Failed:
 		return exitFailed
 	}
 	return exitInconclusive

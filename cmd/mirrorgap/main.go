@@ -19,7 +19,7 @@ import (
 // Exit codes. They are part of the interface: see docs/cli.md.
 const (
 	exitOK = 0
-	// exitFailed: a threshold of the experiment is not met.
+	// exitFailed: a threshold of the experiment is not met; kubelet model and real kubelet differ.
 	exitFailed = 1
 	// exitBadInput: the command line or a file is wrong; nothing was run.
 	exitBadInput = 2
@@ -63,7 +63,10 @@ var errNotSettled = errors.New("the run did not settle, so its figures are lower
 type usageError struct{ error }
 
 func exitCode(err error, interrupted bool) int {
-	var judged verdictError
+	var judged interface {
+		error
+		code() int
+	}
 	switch {
 	case err == nil:
 		return exitOK

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -16,6 +17,7 @@ import (
 	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/results/report"
 	"github.com/mirrorgap/mirrorgap/results/verdict"
+	"github.com/mirrorgap/mirrorgap/sim"
 )
 
 func reportCommand() *cobra.Command {
@@ -116,8 +118,26 @@ func sourceOf(e *experiments.Experiment) (report.Source, error) {
 	for _, arm := range plan.Arms {
 		source.Arms = append(source.Arms, arm.Name)
 	}
+	source.ModelGroups, source.RealGroups = kubeletsOf(e)
 	if len(e.Spec.Thresholds) > 0 {
 		source.Plan = &plan
 	}
 	return source, nil
+}
+
+// kubeletsOf are the node groups with modelled and with real kubelets, in any arm.
+func kubeletsOf(e *experiments.Experiment) (modelled, ofReal []string) {
+	for _, arm := range e.Spec.Arms {
+		for i := range e.ClusterOf(arm).NodeGroups {
+			group := &e.ClusterOf(arm).NodeGroups[i]
+			side := &modelled
+			if group.Kubelet.Implementation == sim.KubeletReal {
+				side = &ofReal
+			}
+			if !slices.Contains(*side, group.Name) {
+				*side = append(*side, group.Name)
+			}
+		}
+	}
+	return modelled, ofReal
 }

@@ -2,8 +2,10 @@
 //
 //   - scale-up-3-to-20 is the canonical experiment, and the default; quick is the same made small.
 //   - several-static-pods, node-lifecycle and invalid-static-pod show what else opens the gap, or keeps the gate shut.
-//   - pinned is a negative control, in which the gate must not help.
 //   - scale-100, scale-1000 and scale-1000-default measure the simulator and the control plane, not the race.
+//
+// The folder regression holds a public report of the race each, named by its issue, and negative controls; gaps holds what the published gate does not
+// cover. Experiments are named without their folder.
 //
 // Sweeps are experiments with parameters that are varied; all are based on quick.
 //

@@ -2,6 +2,8 @@ package library
 
 import (
 	"errors"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +27,38 @@ func TestEveryExperimentLoads(t *testing.T) {
 		}
 		if e.Spec.Description == "" {
 			t.Errorf("%s has no description", name)
+		}
+	}
+}
+
+// TestNamesAreUnique: experiments are named without their folder.
+func TestNamesAreUnique(t *testing.T) {
+	names := slices.Sorted(slices.Values(List()))
+	if unique := slices.Compact(slices.Clone(names)); len(unique) != len(names) {
+		t.Errorf("some of %v stand in more than one folder", names)
+	}
+	for _, folder := range Folders()[1:] {
+		if names := folder.Names(); len(names) > 0 {
+			if _, err := Get(folder.Path + "/" + names[0]); err == nil {
+				t.Errorf("%s was found by its path", names[0])
+			}
+		}
+	}
+}
+
+// TestNoFileIsForgotten: what lies in a folder that is not listed would be embedded and never found.
+func TestNoFileIsForgotten(t *testing.T) {
+	all, err := fs.Glob(files, "*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"manifests", "scheduler", sweepFolder}
+	for _, folder := range Folders() {
+		known = append(known, folder.Path)
+	}
+	for _, file := range all {
+		if !slices.Contains(known, path.Dir(file)) {
+			t.Errorf("%s is in a folder that nothing lists", file)
 		}
 	}
 }

@@ -35,16 +35,29 @@ import (
 // configuration, the API server about workloads. Its error is an *experiments.BadInput.
 func Check(e *experiments.Experiment) error {
 	c := &check{}
-	if _, err := control.LoadSchedulerConfiguration(e.Spec.ControlPlane.Scheduler.Config); err != nil {
+	c.cluster(&e.Spec.Cluster)
+	for _, arm := range e.Spec.Arms {
+		if own := e.ClusterOf(arm); own != &e.Spec.Cluster {
+			c.cluster(own)
+		}
+	}
+	if len(c.problems) > 0 {
+		return &experiments.BadInput{Problems: c.problems}
+	}
+	return nil
+}
+
+func (c *check) cluster(cluster *sim.Cluster) {
+	if _, err := control.LoadSchedulerConfiguration(cluster.ControlPlane.Scheduler.Config); err != nil {
 		c.add(err.Error(), "spec.controlPlane.scheduler.config")
 	}
 	flags := apiserver.NewServerRunOptions().Flags()
-	own := e.Spec.ControlPlane.APIServerFlags
+	own := cluster.ControlPlane.APIServerFlags
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		c.add(misused(flags, name, own[name]), "spec.controlPlane.apiServerFlags[%s]", name)
 	}
-	for g := range e.Spec.NodeGroups {
-		group := &e.Spec.NodeGroups[g]
+	for g := range cluster.NodeGroups {
+		group := &cluster.NodeGroups[g]
 		for i := range group.StaticPods {
 			c.add(misjudged(&group.StaticPods[i]), "spec.nodeGroups[%d].staticPods[%d]", g, i)
 		}
@@ -54,23 +67,20 @@ func Check(e *experiments.Experiment) error {
 			}
 		}
 	}
-	for i := range e.Spec.Workloads {
-		for _, problem := range refused(e.Spec.Workloads[i]) {
+	for i := range cluster.Workloads {
+		for _, problem := range refused(cluster.Workloads[i]) {
 			c.add(problem, "spec.workloads[%d]", i)
 		}
 	}
-	if len(c.problems) > 0 {
-		return &experiments.BadInput{Problems: c.problems}
-	}
-	return nil
 }
 
 // check gathers problems.
 type check struct{ problems []experiments.Problem }
 
 func (c *check) add(message, field string, args ...any) {
-	if message != "" {
-		c.problems = append(c.problems, experiments.Problem{Field: fmt.Sprintf(field, args...), Message: message})
+	problem := experiments.Problem{Field: fmt.Sprintf(field, args...), Message: message}
+	if message != "" && !slices.Contains(c.problems, problem) { // arms have most of their clusters in common
+		c.problems = append(c.problems, problem)
 	}
 }
 

@@ -42,6 +42,7 @@ var errTimeLimit = errors.New("the experiment's time limit was reached before th
 type run struct {
 	experiment *experiments.Experiment
 	arm        experiments.Arm
+	cluster    *sim.Cluster // the arm's
 	seed       random.Seed
 	dir        string
 	options    *Options
@@ -94,7 +95,7 @@ func (r *run) execute(ctx context.Context) (err error) {
 // prepareGate makes the gate of a gated arm.
 func (r *run) prepareGate() (err error) {
 	if r.arm.Gate {
-		r.gate, err = gate.New(&r.experiment.Spec.Gate, r.arm.LeaveOut)
+		r.gate, err = gate.New(&r.cluster.Gate, r.arm.LeaveOut)
 	}
 	return err
 }
@@ -141,7 +142,7 @@ func ending(ctx context.Context, err error) trace.Event {
 
 // play starts the cluster, takes it through the phases of the experiment, and stops it.
 func (r *run) play(ctx context.Context, logs string) (err error) {
-	r.engine, err = live.Start(ctx, live.Options{LogDir: logs, Binary: r.options.Binary, APIServerFlags: r.experiment.Spec.ControlPlane.APIServerFlags})
+	r.engine, err = live.Start(ctx, live.Options{LogDir: logs, Binary: r.options.Binary, APIServerFlags: r.cluster.ControlPlane.APIServerFlags})
 	if err != nil {
 		return err
 	}
@@ -181,6 +182,13 @@ func (r *run) phases(ctx context.Context, logs string) error {
 	if err := r.startComponents(ctx, logs); err != nil {
 		return err
 	}
+	creator, err := r.newCreator()
+	if err != nil {
+		return err
+	}
+	if err := creator.CreatePriorityClasses(ctx, r.experiment.Spec.PriorityClasses); err != nil {
+		return err
+	}
 	if err := r.fleet.CreateNamespaces(ctx, r.faults.MissingNamespaces()); err != nil {
 		return err
 	}
@@ -192,7 +200,7 @@ func (r *run) phases(ctx context.Context, logs string) error {
 		return err
 	}
 	r.enter(trace.PhaseWorkload)
-	if err := r.createWorkloads(ctx); err != nil {
+	if err := r.createWorkloads(ctx, creator); err != nil {
 		return err
 	}
 	if err := r.status.wait(ctx, placedQuiet, (*status).placed); err != nil {
@@ -252,7 +260,7 @@ func (r *run) startComponents(ctx context.Context, logs string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if r.faults, err = fault.New(admin, r.experiment.Spec.APIFaults, r.trace); err != nil {
+	if r.faults, err = fault.New(admin, r.cluster.APIFaults, r.trace); err != nil {
 		return err
 	}
 	if err := gate.InstallAPI(ctx, admin); err != nil {
@@ -275,7 +283,7 @@ func (r *run) startComponents(ctx context.Context, logs string) error {
 }
 
 func (r *run) startControlPlane(logs string) error {
-	spec := &r.experiment.Spec.ControlPlane
+	spec := &r.cluster.ControlPlane
 	scheduler, err := control.NewScheduler(r.engine, spec.Scheduler)
 	if err != nil {
 		return err
@@ -289,6 +297,13 @@ func (r *run) startControlPlane(logs string) error {
 		return err
 	}
 	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager.Client), kwok}
+	for _, name := range spec.OtherSchedulers {
+		other, err := control.NewOtherScheduler(r.engine, name)
+		if err != nil {
+			return err
+		}
+		components = append(components, other)
+	}
 	if r.gate != nil {
 		controller, err := r.gate.Controller(r.engine, spec.ReadinessController.Client)
 		if err != nil {
@@ -311,7 +326,7 @@ func (r *run) startKubelets(logs string) error {
 	if err != nil {
 		return err
 	}
-	checks := gate.NewChecks(&r.experiment.Spec.Gate.Check, access, r.seed, r.trace)
+	checks := gate.NewChecks(&r.cluster.Gate.Check, access, r.seed, r.trace)
 	kubelets, err := kubelet.New(kubelet.Config{
 		Seed:     r.seed,
 		Access:   access,
@@ -323,7 +338,7 @@ func (r *run) startKubelets(logs string) error {
 		return err
 	}
 	config := fleet.Config{
-		Groups: r.experiment.Spec.NodeGroups, Seed: r.seed, Access: access,
+		Groups: r.cluster.NodeGroups, Seed: r.seed, Access: access,
 		Kubelets: map[sim.Implementation]fleet.Kubelets{sim.KubeletModel: kubelets},
 	}
 	if r.gate != nil {
@@ -342,7 +357,7 @@ func (r *run) startKubelets(logs string) error {
 
 // hasReal tells whether any node has a real kubelet.
 func (r *run) hasReal() bool {
-	return slices.ContainsFunc(r.experiment.Spec.NodeGroups, func(g sim.NodeGroup) bool { return g.Kubelet.Implementation == sim.KubeletReal })
+	return slices.ContainsFunc(r.cluster.NodeGroups, func(g sim.NodeGroup) bool { return g.Kubelet.Implementation == sim.KubeletReal })
 }
 
 func (r *run) startRealKubelets(logs string, checks *gate.Checks) (*real.Kubelets, error) {
@@ -360,7 +375,15 @@ func (r *run) startRealKubelets(logs string, checks *gate.Checks) (*real.Kubelet
 	return kubelets, r.crew.start(kubelets)
 }
 
-func (r *run) createWorkloads(ctx context.Context) error {
+func (r *run) newCreator() (*workload.Creator, error) {
+	cfg, err := r.engine.ConfigFor("workloads", sim.Masters)
+	if err != nil {
+		return nil, err
+	}
+	return workload.NewCreator(cfg)
+}
+
+func (r *run) createWorkloads(ctx context.Context, creator *workload.Creator) error {
 	cluster := &r.experiment.Spec.Cluster
 	workloads := make([]sim.Workload, len(cluster.Workloads))
 	for i := range workloads {
@@ -373,14 +396,6 @@ func (r *run) createWorkloads(ctx context.Context) error {
 			return err
 		}
 		workloads[i].Replicas = &replicas
-	}
-	cfg, err := r.engine.ConfigFor("workloads", sim.Masters)
-	if err != nil {
-		return err
-	}
-	creator, err := workload.NewCreator(cfg)
-	if err != nil {
-		return err
 	}
 	return creator.Create(ctx, workloads)
 }

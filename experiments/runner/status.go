@@ -110,6 +110,8 @@ func (s *status) applyNode(e trace.Event) {
 		s.node(e.Node).ready = false
 	case trace.NodeDeleted:
 		delete(s.nodes, e.Node)
+	case trace.KubeletStopped:
+		clear(s.node(e.Node).static)
 	case trace.StaticPodStarted:
 		s.node(e.Node).static[e.UID] = true
 	case trace.StaticPodStopped:

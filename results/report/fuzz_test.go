@@ -33,7 +33,7 @@ func FuzzReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		visible(t, page(t, r))
+		visible(t, pageOf(t, r))
 		if err := r.Markdown(&bytes.Buffer{}); err != nil {
 			t.Error(err)
 		}

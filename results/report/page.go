@@ -8,39 +8,14 @@ import (
 	"strings"
 	texttemplate "text/template"
 
-	"github.com/mirrorgap/mirrorgap/results/plot"
+	"github.com/mirrorgap/mirrorgap/results/page"
 )
-
-//go:embed page.html.tmpl
-var pageTemplate string
 
 //go:embed report.html.tmpl
 var htmlTemplate string
 
 //go:embed report.md.tmpl
 var markdownTemplate string
-
-//go:embed style.css
-var styleSheet string
-
-// Page is a self-contained HTML page, as all reports look.
-type Page struct {
-	Title string
-	// Body is everything below the title.
-	Body template.HTML
-}
-
-// CSS is the page's style sheet.
-func (Page) CSS() template.CSS { return template.CSS(plot.CSS() + styleSheet) } // both are our own
-
-// Write writes the page. It loads nothing, and its Content-Security-Policy forbids that.
-func (p Page) Write(w io.Writer) error {
-	t, err := template.New("page").Parse(pageTemplate)
-	if err != nil {
-		return fmt.Errorf("read the template of pages: %w", err)
-	}
-	return t.Execute(w, p)
-}
 
 // HTML writes the report as a page.
 func (r *Report) HTML(w io.Writer) error {
@@ -56,7 +31,7 @@ func (r *Report) HTML(w io.Writer) error {
 	if len(view{r}.Doubts()) > 0 {
 		title = "inconclusive: " + title
 	}
-	return Page{Title: title, Body: template.HTML(body.String())}.Write(w) //nolint:gosec // html/template has made it
+	return page.Page{Title: title, Body: template.HTML(body.String())}.Write(w) //nolint:gosec // html/template has made it
 }
 
 // Markdown writes the report as text to paste into an issue.

@@ -27,6 +27,8 @@ type Source struct {
 	// Experiment is the experiment file as it was run, Description what it says about itself, Settings those of the scheduler, the other components and the
 	// kubelet model, as YAML.
 	Experiment, Description, Settings string
+	// ModelGroups are the node groups whose kubelets are modelled, RealGroups those whose kubelets are real. If both are empty all are modelled.
+	ModelGroups, RealGroups []string
 	// Arms and Seeds make up the runs that the experiment was to have: every arm with every seed.
 	Arms  []string
 	Seeds []uint64

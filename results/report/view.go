@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mirrorgap/mirrorgap/results"
+	"github.com/mirrorgap/mirrorgap/results/agreement"
 	"github.com/mirrorgap/mirrorgap/results/plot"
 	"github.com/mirrorgap/mirrorgap/results/stats"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
@@ -120,6 +121,12 @@ func (v view) Byline() string {
 		kubernetes = "of unknown version"
 	}
 	text := "Simulated nodes and kubelets, under the real control plane of Kubernetes " + kubernetes
+	if len(v.RealGroups) > 0 {
+		text = "Simulated nodes with real kubelets, under the real control plane of Kubernetes " + kubernetes
+	}
+	if len(v.RealGroups) > 0 && v.Modelled() {
+		text = "Simulated nodes with real and with modelled kubelets, under the real control plane of Kubernetes " + kubernetes
+	}
 	if v.Recorded() {
 		text = "Recorded from a cluster of Kubernetes " + kubernetes + " through its API"
 	}
@@ -301,6 +308,21 @@ func (v view) Runs() []string {
 	return all
 }
 
+// Modelled tells whether any kubelet of a simulation is modelled.
+func (v view) Modelled() bool { return len(v.RealGroups) == 0 || len(v.ModelGroups) > 0 }
+
+// Agreement says how far the kubelet model of this version agreed with the real kubelet.
+func (view) Agreement() ([]string, error) {
+	committed, err := agreement.Committed()
+	if err != nil {
+		return nil, err
+	}
+	return committed.Brief(), nil
+}
+
+// AgreementPage is where there is more about it.
+func (view) AgreementPage() string { return agreement.Page }
+
 // Real lists the components of a simulation that are what runs in clusters, with their versions.
 func (v view) Real() []string {
 	as := func(text, component string) string {
@@ -313,8 +335,14 @@ func (v view) Real() []string {
 		as("etcd", "etcd"),
 		"kube-apiserver, kube-scheduler, and of kube-controller-manager the controllers for Deployments, ReplicaSets, DaemonSets, Jobs, node lifecycle, taint " +
 			"eviction, pod garbage collection and namespaces: " + as("Kubernetes", "kubernetes"),
-		"of the kubelet its admission handler, its decoder of manifests and its client for mirror pods: " + as("Kubernetes", "kubernetes"),
 		as("KWOK", "kwok"),
+	}
+	if len(v.RealGroups) > 0 {
+		all = append(all, "the kubelets of the node groups "+strings.Join(v.RealGroups, ", ")+", a process for each node, over a container runtime without containers: "+
+			as("Kubernetes", "kubernetes"))
+	}
+	if v.Modelled() {
+		all = append(all, "of modelled kubelets the admission handler, the decoder of manifests and the client for mirror pods: "+as("Kubernetes", "kubernetes"))
 	}
 	if v.Gated() {
 		all = append(all, "the readiness controller and the mirror-pod check: "+as("mirrorgap", "mirrorgap"))

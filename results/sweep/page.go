@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/mirrorgap/mirrorgap/results/report"
+	"github.com/mirrorgap/mirrorgap/results/page"
 )
 
 //go:embed sweep.html.tmpl
@@ -45,5 +45,5 @@ func (s *Sweep) html(w io.Writer, plots []Plot) error {
 	if err := t.Execute(&body, view{s, append(s.labelColumns(), s.metricColumns()...), plots}); err != nil {
 		return fmt.Errorf("make page: %w", err)
 	}
-	return report.Page{Title: "mirrorgap: " + s.Name, Body: template.HTML(body.String())}.Write(w) //nolint:gosec // html/template has made it
+	return page.Page{Title: "mirrorgap: " + s.Name, Body: template.HTML(body.String())}.Write(w) //nolint:gosec // html/template has made it
 }

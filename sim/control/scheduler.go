@@ -24,8 +24,12 @@ import (
 // schedulerUser has the bootstrap ClusterRole system:kube-scheduler.
 const schedulerUser = "system:kube-scheduler"
 
-// Scheduler is kube-scheduler.
+// schedulerComponent is the component's name of kube-scheduler, and begins that of any other scheduler.
+const schedulerComponent = "kube-scheduler"
+
+// Scheduler is a kube-scheduler: the cluster's own, or another one beside it, with a cache of its own.
 type Scheduler struct {
+	name   string
 	config *schedulerconfig.KubeSchedulerConfiguration
 	rest   *rest.Config
 }
@@ -36,14 +40,29 @@ func NewScheduler(access sim.Access, spec sim.Scheduler) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newScheduler(access, schedulerComponent, config, spec.Client)
+}
+
+// NewOtherScheduler makes a further kube-scheduler with the defaults, and the identity, of the first one: it places the pods whose spec.schedulerName is
+// name, and sees what others have placed only when its own watch shows it.
+func NewOtherScheduler(access sim.Access, name string) (*Scheduler, error) {
+	config, err := LoadSchedulerConfiguration(nil)
+	if err != nil {
+		return nil, err
+	}
+	config.Profiles[0].SchedulerName = name
+	return newScheduler(access, schedulerComponent+"-"+name, config, sim.Client{})
+}
+
+func newScheduler(access sim.Access, name string, config *schedulerconfig.KubeSchedulerConfiguration, client sim.Client) (*Scheduler, error) {
 	cfg, err := access.ConfigFor(schedulerUser)
 	if err != nil {
 		return nil, err
 	}
 	cfg.ContentType, cfg.AcceptContentTypes = config.ClientConnection.ContentType, config.ClientConnection.AcceptContentTypes
 	cfg.QPS, cfg.Burst = config.ClientConnection.QPS, int(config.ClientConnection.Burst)
-	throttle(cfg, spec.Client)
-	return &Scheduler{config: config, rest: cfg}, nil
+	throttle(cfg, client)
+	return &Scheduler{name: name, config: config, rest: cfg}, nil
 }
 
 // LoadSchedulerConfiguration decodes, defaults and validates a KubeSchedulerConfiguration, as kube-scheduler --config does, its plugins' names
@@ -89,7 +108,7 @@ func validatePlugins(profiles []schedulerconfig.KubeSchedulerProfile) error {
 }
 
 // Name implements sim.Component.
-func (s *Scheduler) Name() string { return "kube-scheduler" }
+func (s *Scheduler) Name() string { return s.name }
 
 // Run implements sim.Component. It does what cmd/kube-scheduler/app Setup and Run do, without leader election and serving.
 func (s *Scheduler) Run(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,23 +142,41 @@ func describe(fault *sim.APIFault) string {
 
 // refuse installs a policy and waits until the API server goes by it.
 func (f *Faults) refuse(ctx context.Context, i int) error {
-	groups := f.faults[i].RefuseMirrors.Groups
 	policies := f.client.AdmissionregistrationV1()
-	if _, err := policies.ValidatingAdmissionPolicies().Create(ctx, policy(policyName(i), groups), metav1.CreateOptions{}); err != nil {
+	if _, err := policies.ValidatingAdmissionPolicies().Create(ctx, policy(policyName(i), f.faults[i].RefuseMirrors), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create its ValidatingAdmissionPolicy: %w", err)
 	}
 	if _, err := policies.ValidatingAdmissionPolicyBindings().Create(ctx, binding(policyName(i)), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the binding of its ValidatingAdmissionPolicy: %w", err)
 	}
-	err := wait.PollUntilContextCancel(ctx, effectivePoll, true, func(ctx context.Context) (bool, error) { return f.refuses(ctx, groups) })
+	err := wait.PollUntilContextCancel(ctx, effectivePoll, true, func(ctx context.Context) (bool, error) { return f.refuses(ctx, f.faults[i].RefuseMirrors) })
 	if err != nil {
 		return fmt.Errorf("wait until its ValidatingAdmissionPolicy is effective: %w", err)
 	}
 	return nil
 }
 
-// refuses tries whether a mirror pod would be refused.
-func (f *Faults) refuses(ctx context.Context, groups []string) (bool, error) {
+// refuses tries whether a mirror pod would be refused, without doing anything.
+func (f *Faults) refuses(ctx context.Context, refuse *sim.RefuseMirrors) (refused bool, err error) {
+	if refuse.Deletions {
+		err = f.tryToDelete(ctx, refuse.Groups)
+	} else {
+		err = f.tryToCreate(ctx, refuse.Groups)
+	}
+	switch {
+	case errors.Is(err, errNothingToTry):
+		return true, nil
+	case err == nil:
+		return false, nil
+	case strings.Contains(err.Error(), refusal):
+		return true, nil
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		return false, fmt.Errorf("try a mirror pod: %w", err)
+	}
+	return false, nil
+}
+
+func (f *Faults) tryToCreate(ctx context.Context, groups []string) error {
 	node := "any-0"
 	if len(groups) > 0 {
 		node = groups[0] + "-0"
@@ -170,15 +189,33 @@ func (f *Faults) refuses(ctx context.Context, groups []string) (bool, error) {
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "probe", Image: "probe"}}},
 	}
 	_, err := f.client.CoreV1().Pods(probe.Namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	switch {
-	case err == nil:
-		return false, nil
-	case strings.Contains(err.Error(), refusal):
-		return true, nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		return false, fmt.Errorf("try a mirror pod: %w", err)
+	return err
+}
+
+// errNothingToTry says that there is no mirror pod yet whose deletion could be refused.
+var errNothingToTry = errors.New("no mirror pod is there")
+
+func (f *Faults) tryToDelete(ctx context.Context, groups []string) error {
+	pods, err := f.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
 	}
-	return false, nil
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		group, _, _ := cutLast(pod.Spec.NodeName, "-")
+		if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && (len(groups) == 0 || slices.Contains(groups, group)) {
+			return f.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		}
+	}
+	return errNothingToTry
+}
+
+// cutLast is strings.Cut around the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
 }
 
 func policyName(i int) string { return fmt.Sprintf("mirrorgap-refuse-mirrors-%d", i) }
@@ -186,27 +223,30 @@ func policyName(i int) string { return fmt.Sprintf("mirrorgap-refuse-mirrors-%d"
 // refusal is what the API server says to a mirror pod.
 const refusal = "the experiment has mirror pods refused"
 
-func policy(name string, groups []string) *admissionv1.ValidatingAdmissionPolicy {
-	fail := admissionv1.Fail
+func policy(name string, refuse *sim.RefuseMirrors) *admissionv1.ValidatingAdmissionPolicy {
+	fail, operation, object := admissionv1.Fail, admissionv1.Create, "object"
+	if refuse.Deletions {
+		operation, object = admissionv1.Delete, "oldObject"
+	}
 	return &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
 			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Operations: []admissionv1.OperationType{operation},
 					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
 				},
 			}}},
-			MatchConditions: []admissionv1.MatchCondition{{Name: "mirror-pods", Expression: mirrorsOf(groups)}},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "mirror-pods", Expression: mirrorsOf(object, refuse.Groups)}},
 			Validations:     []admissionv1.Validation{{Expression: "false", Message: refusal}},
 		},
 	}
 }
 
-// mirrorsOf is a CEL expression that holds for mirror pods of nodes of some groups, or of all nodes if there are none.
-func mirrorsOf(groups []string) string {
-	expression := fmt.Sprintf("has(object.metadata.annotations) && '%s' in object.metadata.annotations", corev1.MirrorPodAnnotationKey)
+// mirrorsOf is a CEL expression that holds when an object is a mirror pod of a node of some groups, or of any node if there are none.
+func mirrorsOf(object string, groups []string) string {
+	expression := fmt.Sprintf("has(%s.metadata.annotations) && '%s' in %s.metadata.annotations", object, corev1.MirrorPodAnnotationKey, object)
 	if len(groups) == 0 {
 		return expression
 	}
@@ -214,7 +254,7 @@ func mirrorsOf(groups []string) string {
 	for i, group := range groups {
 		names[i] = regexp.QuoteMeta(group)
 	}
-	return expression + fmt.Sprintf(" && object.spec.nodeName.matches('^(%s)-[0-9]+$')", strings.Join(names, "|"))
+	return expression + fmt.Sprintf(" && %s.spec.nodeName.matches('^(%s)-[0-9]+$')", object, strings.Join(names, "|"))
 }
 
 func binding(name string) *admissionv1.ValidatingAdmissionPolicyBinding {

@@ -69,14 +69,9 @@ func newFleet(config Config, client kubernetes.Interface) *Fleet {
 func (f *Fleet) CreateNamespaces(ctx context.Context, except []string) error {
 	for g := range f.config.Groups {
 		group := &f.config.Groups[g]
-		pods := slices.Clone(group.StaticPods)
-		for i := range group.Actions {
-			if put := group.Actions[i].PutStaticPod; put != nil {
-				pods = append(pods, *put)
-			}
-		}
+		pods := group.EveryStaticPod()
 		for i := range pods {
-			if err := f.createNamespace(ctx, &pods[i], except); err != nil {
+			if err := f.createNamespace(ctx, pods[i], except); err != nil {
 				return fmt.Errorf("node group %s: %w", group.Name, err)
 			}
 		}
@@ -208,7 +203,9 @@ func (f *Fleet) steps(g int, a *sim.Action) []step {
 	leave := first(func(ctx context.Context, index int) error { return f.leave(ctx, g, index) })
 	switch {
 	case a.Leave != nil && a.Leave.Return != nil:
-		return []step{leave, later(a.Leave.Return.Duration, func(ctx context.Context, index int) error { return f.comeBack(ctx, g, index) })}
+		return []step{leave, later(a.Leave.Return.Duration, func(ctx context.Context, index int) error {
+			return f.comeBack(ctx, g, index, a.Leave.StaticPods)
+		})}
 	case a.Leave != nil:
 		return []step{leave}
 	case a.Reboot != nil:
@@ -276,10 +273,15 @@ func (f *Fleet) leave(ctx context.Context, g, index int) error {
 	return nil
 }
 
-// comeBack starts a new machine in the place of one that left: under its name, with a fresh static pod folder, and not established.
-func (f *Fleet) comeBack(ctx context.Context, g, index int) error {
+// comeBack starts a new machine in the place of one that left: under its name, with a fresh static pod folder, and not established. It has the group's
+// static pods unless it brings its own.
+func (f *Fleet) comeBack(ctx context.Context, g, index int, own []sim.StaticPod) error {
 	f.there[g][index] = true
-	return f.kubelets(g).Start(ctx, f.machine(g, index, false))
+	m := f.machine(g, index, false)
+	if len(own) > 0 {
+		m.StaticPods = own
+	}
+	return f.kubelets(g).Start(ctx, m)
 }
 
 // restart ends a reboot, unless the machine left meanwhile.

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/mirrorgap/mirrorgap/sim"
 	"github.com/mirrorgap/mirrorgap/sim/kubelet"
 	"github.com/mirrorgap/mirrorgap/sim/random"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
@@ -124,6 +125,7 @@ func TestCheckRunsAsItsPod(t *testing.T) {
 	} {
 		cfg, seen := server(t)
 		spec := published().Check
+		spec.Accept = sim.AcceptName // the server has no Node
 		spec.StartDelay, spec.PollInterval = random.Constant(time.Millisecond), &metav1.Duration{Duration: time.Millisecond}
 		var events []trace.Event
 		checks := NewChecks(&spec, cfg, 1, trace.RecorderFunc(func(e trace.Event) { events = append(events, e) }))

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -77,12 +78,34 @@ func (g *Gate) Install(ctx context.Context, cfg *rest.Config) error {
 	return nil
 }
 
-// installCheck applies the published ServiceAccount and rights, then the experiment's DaemonSet over the published one.
+// installCheck applies the published ServiceAccount and rights, then the experiment's DaemonSet over the published one. A check that goes on is a sidecar.
 func (g *Gate) installCheck(ctx context.Context, cfg *rest.Config) error {
 	if err := manifests.Apply(ctx, cfg, checkermanifests.YAML); err != nil {
 		return err
 	}
-	return manifests.Apply(ctx, cfg, g.spec.Check.DaemonSet)
+	if !g.spec.Check.Continuous {
+		return manifests.Apply(ctx, cfg, g.spec.Check.DaemonSet)
+	}
+	set, err := g.spec.Check.DecodeDaemonSet()
+	if err != nil {
+		return fmt.Errorf("read its DaemonSet: %w", err)
+	}
+	makeSidecar(&set.Spec.Template.Spec)
+	data, err := json.Marshal(set)
+	if err != nil {
+		return fmt.Errorf("write its DaemonSet: %w", err)
+	}
+	return manifests.Apply(ctx, cfg, data)
+}
+
+// makeSidecar has the check go on beside the containers that follow it.
+func makeSidecar(pod *corev1.PodSpec) {
+	always := corev1.ContainerRestartPolicyAlways
+	for i := range pod.InitContainers {
+		if isCheck(&pod.InitContainers[i]) {
+			pod.InitContainers[i].RestartPolicy = &always
+		}
+	}
 }
 
 // Controller is the readiness controller as a component; nil when the arm leaves it out. throttle is its client's.

@@ -69,7 +69,7 @@ func (r *recording) of(node string) []trace.Kind {
 var _ = BeforeSuite(func() {
 	env := &envtest.Environment{BinaryAssetsDirectory: assets()}
 	args := env.ControlPlane.GetAPIServer().Configure()
-	args.Set("authorization-mode", "RBAC")
+	args.Set("authorization-mode", "Node", "RBAC")
 	args.Append("disable-admission-plugins", "ServiceAccount")
 	config, err := env.Start()
 	Expect(err).NotTo(HaveOccurred(), "start the control plane")

@@ -27,8 +27,10 @@
 //     compares name, namespace and hash only.
 //   - Pods from the API are seen PodSourceDelay after the start: those bound by then as one batch by creation time, all later ones in the order in
 //     which the watch shows their binding. A rejected pod is never looked at again.
-//   - A status is written StatusDelay after the decision. Before the first housekeeping a rejection is written without its phase, and the phase follows
-//     at the status tick. A mirror pod's status is written together with any other status of the node, or at the tick.
+//   - A status is written StatusDelay after the decision, as the node: the pod is read, then patched. The Node authorizer, which knows of bindings by a watch
+//     of its own, may refuse a node that is faster than that; what could not be written goes out with any other status of the node, or at the tick.
+//     Before the first housekeeping a rejection is written without its phase, and the phase follows at the status tick. A mirror pod's status is written
+//     together with any other status of the node, or at the tick.
 //   - Preemption by the kubelet ends its victims at once. They are written as Failed/Preempting with the condition DisruptionTarget.
 //   - Init containers run in order. Config.Programs may stand in for an image; without a program an init container ends at once. A program that
 //     fails is restarted as a kubelet does: at the next relist (1 s), then after 10 s, doubling to 5 min.
@@ -47,9 +49,9 @@
 //     stays True (RestartAllContainersOnContainerExits), which KWOK's gate could not tell from a pod that may start.
 //   - A manifest with a fixed metadata.uid that changes under the same UID is not taken up. A manifest that becomes invalid ends its pod at once, not
 //     at the kubelet's next look into the folder (20 s).
-//   - All kubelets share one identity, so the Node authorizer and NodeRestriction are not exercised, and one queue of 1,000 events, beyond which
-//     events (not statuses) are dropped, as client-go's recorder does. The real kubelet reads a pod before it writes its status; the model takes the
-//     watch's word.
+//   - Only statuses of pods are read and written as the node itself, by impersonation. Everything else is done as one identity, so that what the Node
+//     authorizer and NodeRestriction would refuse of it is not refused. All kubelets share one queue of 1,000 events, beyond which events (not statuses) are
+//     dropped, as client-go's recorder does. What a patch of a status changes is told from the watch, where the real kubelet takes the pod that it read.
 //
 // # What is random
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +28,8 @@ import (
 type Config struct {
 	// Seed is the root of the random streams.
 	Seed random.Seed
-	// Access is how all kubelets reach the API server. Its identity must be allowed to write nodes, pods, their statuses and events. Client-side
-	// throttling is switched off, since one client stands for many kubelets.
+	// Access is how all kubelets reach the API server. Its identity must be allowed to write nodes, pods and events, and to impersonate nodes, as which
+	// statuses of pods are written: the API server has the Node authorizer. Client-side throttling is switched off, since one client stands for many kubelets.
 	Access *rest.Config
 	// Recorder takes the kubelets' events. Nil: none are recorded.
 	Recorder trace.Recorder
@@ -98,6 +99,7 @@ func New(config Config) (*Kubelets, error) {
 	access.ContentType = "application/vnd.kubernetes.protobuf"
 	access.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	access = rest.AddUserAgent(access, "kubelet")
+	access.Wrap(func(next http.RoundTripper) http.RoundTripper { return identities{next} })
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("make client for kubelets: %w", err)

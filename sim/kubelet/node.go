@@ -51,8 +51,8 @@ type node struct {
 	mirrors map[string]*corev1.Pod
 	// refused is what is wrong with a manifest, by file name.
 	refused map[string]string
-	// stale are the pods whose status waits for the status tick.
-	stale []*pod
+	// stale are the pods whose status waits for the status tick, unwritten those of which a write failed.
+	stale, unwritten []*pod
 	// shortage is the first reason of a failed admission, while it is handled.
 	shortage *lifecycle.InsufficientResourceError
 }

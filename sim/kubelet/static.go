@@ -94,7 +94,7 @@ func (n *node) decodeFolder() map[string]*pod {
 	desired := map[string]*pod{}
 	refused := map[string]string{}
 	for _, file := range n.folder.names() {
-		data, err := fs.ReadFile(n.folder, file)
+		data, err := n.folder.read(file)
 		if err != nil {
 			continue // removed in between
 		}
@@ -167,24 +167,36 @@ type folder struct {
 	files fstest.MapFS
 	// delays are the mirror delays that manifests bring along, by file name.
 	delays map[string]*random.Delay
+	// elsewhere are the file names of manifests that the kubelet has from a URL: nobody else sees them.
+	elsewhere map[string]bool
 }
 
 var _ fs.FS = (*folder)(nil)
 
 func newFolder(manifests []sim.StaticPod) *folder {
-	f := &folder{files: fstest.MapFS{}, delays: map[string]*random.Delay{}}
+	f := &folder{files: fstest.MapFS{}, delays: map[string]*random.Delay{}, elsewhere: map[string]bool{}}
 	for _, m := range manifests {
 		f.put(m.FileName, m.Content())
 		f.delays[m.FileName] = m.MirrorDelay
+		f.elsewhere[m.FileName] = m.Source == sim.SourceURL
 	}
 	return f
 }
 
-// Open implements fs.FS.
+// Open implements fs.FS, for those who look into the folder of the node.
 func (f *folder) Open(name string) (fs.File, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return maps.Clone(f.files).Open(name)
+	seen := maps.Clone(f.files)
+	maps.DeleteFunc(seen, func(name string, _ *fstest.MapFile) bool { return f.elsewhere[name] })
+	return seen.Open(name)
+}
+
+// read is a manifest of the kubelet's, whatever its source.
+func (f *folder) read(name string) ([]byte, error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.files.ReadFile(name)
 }
 
 func (f *folder) put(name string, data []byte) {

@@ -1,9 +1,11 @@
 package kubelet
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
@@ -38,6 +40,7 @@ func (n *node) setStatus(p *pod, s corev1.PodStatus) {
 	p.writing = true
 	n.after(n.sample(n.Behaviour.StatusDelay, "kubelet/status", n.Name), func() {
 		p.writing = false
+		n.writeAgain()
 		n.write(p)
 		n.writeNewMirrors()
 	})
@@ -87,12 +90,39 @@ func (n *node) write(p *pod) {
 	}
 	merged := mergePodStatus(target, target.Status, *p.status, heldBack)
 	n.statuses.push(func() {
-		_, _, _, err := statusutil.PatchPodStatus(n.ctx, n.kubelets.client, target.Namespace, target.Name, target.UID, target.Status, merged)
+		err := n.patchStatus(target, merged)
 		if err != nil {
 			klog.FromContext(n.ctx).V(2).Info("Failed to update status for pod", "pod", klog.KObj(target), "err", err)
-			n.do(func() { n.writeAtTick(p) })
+			n.do(func() {
+				n.unwritten = append(n.unwritten, p)
+				n.writeAtTick(p)
+			})
 		}
 	})
+}
+
+// patchStatus is the kubelet's syncPod: it reads the pod and patches its status, both as the node itself. It calls the API and belongs into n.statuses.
+//
+// The Node authorizer lets a node read the pods that it knows to be bound there, from a watch of its own. A kubelet whose watch is faster is refused.
+func (n *node) patchStatus(target *corev1.Pod, merged corev1.PodStatus) error {
+	ctx := asNode(n.ctx, n.Name)
+	if _, err := n.kubelets.client.CoreV1().Pods(target.Namespace).Get(ctx, target.Name, metav1.GetOptions{}); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("get the pod: %w", err)
+	}
+	_, _, _, err := statusutil.PatchPodStatus(ctx, n.kubelets.client, target.Namespace, target.Name, target.UID, target.Status, merged)
+	return err
+}
+
+// writeAgain writes statuses whose write failed: they go out with any other status of the node.
+func (n *node) writeAgain() {
+	unwritten := n.unwritten
+	n.unwritten = nil
+	for _, p := range unwritten {
+		n.write(p)
+	}
 }
 
 // writeAtTick writes the status of a pod again at the next status tick.

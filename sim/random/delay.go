@@ -90,8 +90,9 @@ const (
 	// and is tried again at the pod's resync: 1 min × U(1.0, 1.5) (pkg/kubelet/pod_workers.go, workerResyncIntervalJitterFactor;
 	// kubernetes/kubernetes#115325, fixed by #126870).
 	PresetKubelet122 Preset = "kubelet-1.22-1.31"
-	// PresetKubelet132 is kubelets from 1.32: uniform 10–140 ms. Since kubernetes/kubernetes#126870 they poll the lister every 100 ms; the range
-	// was measured on the real kubelet v1.37.2 with 1 and 2 static pods. (20 mirrors take up to 0.5 s, since they are created one after another.)
+	// PresetKubelet132 is kubelets from 1.32: lognormal, median 20 ms, sigma 0.6. Since kubernetes/kubernetes#126870 they poll the lister every 100 ms;
+	// the distribution was measured on the real kubelet v1.37.2 with 2 static pods by mirrorgap validate-model (docs/model-agreement.md), less the time that
+	// the creation itself takes. (20 mirrors take up to 0.5 s, since they are created one after another.)
 	PresetKubelet132 Preset = "kubelet-1.32"
 )
 
@@ -106,7 +107,7 @@ func (p Preset) delay() *Delay {
 	case PresetKubelet122:
 		return Uniform(60*time.Second, 90*time.Second)
 	case PresetKubelet132:
-		return Uniform(10*time.Millisecond, 140*time.Millisecond)
+		return Lognormal(20*time.Millisecond, 0.6)
 	}
 	return nil
 }
@@ -119,6 +120,20 @@ func Uniform(lo, hi time.Duration) *Delay {
 	return &Delay{Uniform: &UniformDelay{metav1.Duration{Duration: lo}, metav1.Duration{Duration: hi}}}
 }
 
+// Lognormal is the lognormal distribution with this median and sigma.
+func Lognormal(median time.Duration, sigma float64) *Delay {
+	return &Delay{Lognormal: &LognormalDelay{metav1.Duration{Duration: median}, sigma}}
+}
+
+// Empirical is the distribution of measured values, in ascending order.
+func Empirical(values ...time.Duration) *Delay {
+	e := &EmpiricalDelay{}
+	for _, v := range values {
+		e.Values = append(e.Values, metav1.Duration{Duration: v})
+	}
+	return &Delay{Empirical: e}
+}
+
 // Named is the distribution of a preset.
 func Named(p Preset) *Delay { return &Delay{Preset: p} }
 
@@ -129,6 +144,9 @@ func (d *Delay) Sample(r *rand.Rand) time.Duration { return d.Quantile(r.Float64
 // Upper is a time that samples hardly exceed: the upper bound of the distribution where it has one, else the time that 1 sample in 10,000
 // exceeds.
 func (d *Delay) Upper() time.Duration {
+	if d.Preset != "" {
+		return d.Preset.delay().Upper()
+	}
 	if d.Normal != nil || d.Lognormal != nil || d.Exponential != nil || d.Weibull != nil {
 		return d.Quantile(upperQuantile)
 	}

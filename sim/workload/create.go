@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -48,6 +49,17 @@ func (c *Creator) Create(ctx context.Context, workloads []sim.Workload) error {
 			if err := c.create(ctx, obj); err != nil {
 				return fmt.Errorf("create workload %s: %w", w.Name, err)
 			}
+		}
+	}
+	return nil
+}
+
+// CreatePriorityClasses creates the PriorityClasses. It fails on the first one that the API server refuses.
+func (c *Creator) CreatePriorityClasses(ctx context.Context, classes []sim.PriorityClass) error {
+	for _, class := range classes {
+		object := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class.Name}, Value: class.Value}
+		if err := c.client.Create(ctx, object); err != nil {
+			return fmt.Errorf("create PriorityClass %s: %w", class.Name, err)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,6 +100,29 @@ func TestMissingNamespaceIsCreated(t *testing.T) {
 			t.Errorf("created %q (%v), want %q", a.created, err, want)
 		}
 	})
+}
+
+func TestPriorityClasses(t *testing.T) { synctest.Test(t, testPriorityClasses) }
+
+func testPriorityClasses(t *testing.T) {
+	a := newAPI()
+	a.namespaces[""] = true // where what has no namespace is
+	var values []int32
+	a.refuse = func(obj client.Object) error {
+		values = append(values, obj.(*schedulingv1.PriorityClass).Value)
+		return nil
+	}
+	if err := a.creator().CreatePriorityClasses(t.Context(), []sim.PriorityClass{{Name: "spare", Value: -10}, {Name: "high", Value: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(a.created, []string{"0s /spare", "0s /high"}) || !slices.Equal(values, []int32{-10, 10}) {
+		t.Errorf("created %q with values %d", a.created, values)
+	}
+	no := errors.New("webhook says no")
+	a.refuse = func(client.Object) error { return no }
+	if err := a.creator().CreatePriorityClasses(t.Context(), []sim.PriorityClass{{Name: "third"}}); !errors.Is(err, no) || !strings.Contains(err.Error(), "third") {
+		t.Errorf("got %v, want the refusal of the third class", err)
+	}
 }
 
 // TestRefusal: the first object that is refused ends the creation with an error that names the workload.

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,7 +48,9 @@ type Kubelets struct {
 	running chan struct{}
 	ctx     context.Context //nolint:containedctx // the component is the lifetime of its machines
 	dir     string
-	failed  chan error
+	// url is where static pods are served that are in no folder.
+	url    string
+	failed chan error
 
 	mu       sync.Mutex
 	machines map[string]*node
@@ -95,6 +100,10 @@ func (k *Kubelets) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(k.dir)) }()
 	ctx, cancel := context.WithCancel(ctx)
+	if k.url, err = k.serveManifests(ctx); err != nil {
+		cancel()
+		return err
+	}
 	k.ctx = ctx
 	close(k.running)
 	defer k.background.Wait()
@@ -106,6 +115,25 @@ func (k *Kubelets) Run(ctx context.Context) (err error) {
 	case err := <-k.failed:
 		return err
 	}
+}
+
+// serveManifests serves the static pods that kubelets get from a URL, each below its node's name, until ctx ends.
+func (k *Kubelets) serveManifests(ctx context.Context) (url string, err error) {
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("open the port of static pods: %w", err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if n, ok := k.machines[strings.Trim(r.URL.Path, "/")]; ok {
+			_, _ = w.Write(n.list) // a kubelet that is gone does not mind
+		}
+	})}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }() // ends when it is closed
+	return "http://" + listener.Addr().String() + "/", nil
 }
 
 func (k *Kubelets) stopAll() {
@@ -234,6 +262,13 @@ func (n *node) install() error {
 	}
 	if err := os.MkdirAll(n.manifests(), 0o700); err != nil {
 		return fmt.Errorf("make static pod folder: %w", err)
+	}
+	var err error
+	if n.list, err = n.served(); err != nil {
+		return err
+	}
+	if n.list != nil {
+		n.url = n.kubelets.url + n.Name
 	}
 	for _, p := range n.StaticPods {
 		if p.Source == sim.SourceURL {

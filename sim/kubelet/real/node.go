@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,9 +31,9 @@ type node struct {
 	kubelet.Machine
 	kubelets *Kubelets
 	dir      string
-	// url is where the kubelet gets the static pods that are not in the folder; empty: there are none.
-	url       string
-	manifestd *http.Server
+	// url is where the kubelet gets the static pods of list, which are not in the folder; empty: there are none.
+	url  string
+	list []byte
 	// runtime is nil while the machine is off, process while no kubelet runs.
 	runtime *containerRuntime
 	boots   int
@@ -81,44 +79,29 @@ func (n *node) startRuntime() error {
 		return err
 	}
 	n.runtime = r
-	return n.serveManifests()
+	return nil
 }
 
 // socket has a name of its own for each boot, since the one before may still be closing.
 func (n *node) socket() string { return filepath.Join(n.dir, fmt.Sprintf("cri-%d", n.boots)) }
 
-// serveManifests is where the kubelet gets static pods from that are not in its folder.
-func (n *node) serveManifests() error {
-	var list corev1.PodList
-	list.APIVersion, list.Kind = "v1", "PodList"
+// served is what the kubelet gets from its URL: a list of the static pods that are not in the folder; nil if there are none.
+func (n *node) served() ([]byte, error) {
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	for _, p := range n.StaticPods {
 		if p.Source != sim.SourceURL {
 			continue
 		}
 		pod, err := p.Pod()
 		if err != nil {
-			return fmt.Errorf("read static pod %s: %w", p.FileName, err)
+			return nil, fmt.Errorf("read static pod %s: %w", p.FileName, err)
 		}
 		list.Items = append(list.Items, *pod)
 	}
 	if len(list.Items) == 0 {
-		return nil
+		return nil, nil
 	}
-	data, err := json.Marshal(list)
-	if err != nil {
-		return fmt.Errorf("write static pods: %w", err)
-	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(n.kubelets.ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("open the port of the static pods: %w", err)
-	}
-	n.url = "http://" + listener.Addr().String() + "/"
-	n.manifestd = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(data) // the kubelet asks again
-	})}
-	go func() { _ = n.manifestd.Serve(listener) }() // ends when it is closed
-	return nil
+	return json.Marshal(list)
 }
 
 func (n *node) startProcess() error {
@@ -242,10 +225,6 @@ func (n *node) halt() {
 	if n.runtime != nil {
 		n.runtime.stop()
 		n.runtime = nil
-	}
-	if n.manifestd != nil {
-		_ = n.manifestd.Close() // nobody is served any more
-		n.manifestd, n.url = nil, ""
 	}
 }
 

@@ -1,9 +1,11 @@
 package real
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,7 +83,7 @@ func (r *containerRuntime) stop() {
 	r.server.Stop()
 }
 
-// running are the sandboxes that run.
+// running are the sandboxes that run, by the names of their pods.
 func (r *containerRuntime) running() []*runtimeapi.PodSandboxConfig {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,6 +91,9 @@ func (r *containerRuntime) running() []*runtimeapi.PodSandboxConfig {
 	for _, sandbox := range r.sandboxes {
 		all = append(all, sandbox)
 	}
+	slices.SortFunc(all, func(a, b *runtimeapi.PodSandboxConfig) int {
+		return cmp.Compare(a.GetMetadata().GetNamespace()+"/"+a.GetMetadata().GetName(), b.GetMetadata().GetNamespace()+"/"+b.GetMetadata().GetName())
+	})
 	return all
 }
 
