@@ -29,7 +29,7 @@ func NewCommand() *cobra.Command {
 		Short: "Wait until every static pod of this node has a mirror pod, then set the node condition",
 		Long: `Wait until every static pod of this node has a mirror pod in the API server, then set the node condition that a NodeReadinessRule waits for.
 
-For the init container of the static-pod-mirror-check DaemonSet. Needs the rights to get pods and to patch nodes/status.`,
+For the init container of the static-pod-mirror-check DaemonSet. Needs the rights to get pods and nodes, and to patch nodes/status.`,
 		Args:         func(cmd *cobra.Command, args []string) error { return badInput(cobra.NoArgs(cmd, args)) },
 		SilenceUsage: true,
 		RunE:         func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
@@ -39,6 +39,10 @@ For the init container of the static-pod-mirror-check DaemonSet. Needs the right
 	flags.StringVar(&o.folder, "manifest-dir", envOr("MANIFEST_DIR", DefaultFolder), "the kubelet's `folder` of static pods ($MANIFEST_DIR)")
 	flags.StringVar(&o.condition, "condition", envOr("CONDITION", DefaultCondition), "`type` of the node condition to set ($CONDITION)")
 	flags.StringVar(&o.nodeName, "node-name", os.Getenv("NODE_NAME"), "`name` of this node ($NODE_NAME)")
+	flags.StringSliceVar(&o.staticPods, "static-pod", nil, "`namespace/name` of a static pod that is not in the folder; may be given more than once")
+	flags.StringVar(&o.accept, "accept", string(AcceptOwnMirror), "which `pods` to take for mirrors: own-mirror, or name, as the published script does")
+	flags.DurationVar(&o.settle, "settle", 0, "`time` for which all mirror pods must have been there")
+	flags.BoolVar(&o.continuous, "continuous", false, "go on after passing, and take the condition back while a mirror pod is missing")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; in a pod leave it out to use the ServiceAccount")
 	flags.DurationVar(&o.pollInterval, "poll-interval", DefaultPollInterval, "`time` between two looks")
 	return cmd
@@ -47,7 +51,10 @@ For the init container of the static-pod-mirror-check DaemonSet. Needs the right
 // options are the command's flags.
 type options struct {
 	folder, nodeName, condition, kubeconfig string
-	pollInterval                            time.Duration
+	pollInterval, settle                    time.Duration
+	staticPods                              []string
+	accept                                  string
+	continuous                              bool
 }
 
 func (o *options) run(ctx context.Context, out io.Writer) error {
@@ -58,14 +65,23 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return badInput(err)
 	}
-	return Run(ctx, Config{
-		Client:       client,
+	cfg := o.config(out)
+	cfg.Client = client
+	return Run(ctx, cfg)
+}
+
+func (o *options) config(out io.Writer) Config {
+	return Config{
 		Folder:       os.DirFS(o.folder),
+		StaticPods:   o.staticPods,
 		NodeName:     o.nodeName,
+		Accept:       Accept(o.accept),
 		Condition:    o.condition,
 		PollInterval: o.pollInterval,
+		Settle:       o.settle,
+		Continuous:   o.continuous,
 		Log:          out,
-	})
+	}
 }
 
 // validate reports everything that is wrong at once. A folder that is not there is an error, although a kubelet without one has no static pods: far more
@@ -78,6 +94,8 @@ func (o *options) validate() error {
 	if o.pollInterval <= 0 {
 		errs = append(errs, fmt.Errorf("poll interval %s: give a positive one", o.pollInterval))
 	}
+	cfg := o.config(io.Discard)
+	errs = append(errs, cfg.problems()...)
 	info, err := os.Stat(o.folder)
 	switch {
 	case err != nil:

@@ -16,10 +16,11 @@ import (
 )
 
 // none is the API server without any pod.
-func none(string, string) (bool, error) { return false, nil }
+func none(string, string) (*corev1.Pod, error) { return nil, nil }
 
 func TestEvaluateManifests(t *testing.T) {
-	missing, failures := Evaluate(os.DirFS(newFolder(t)), "n0", none)
+	look := Look{Folder: os.DirFS(newFolder(t)), NodeName: "n0", Lookup: none}
+	missing, failures := look.Evaluate()
 	if len(failures) > 0 {
 		t.Errorf("failures: %v", failures)
 	}
@@ -85,10 +86,14 @@ func TestEvaluate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			missing, failures := Evaluate(tt.folder, tt.nodeName, func(namespace, name string) (bool, error) {
+			look := Look{Folder: tt.folder, NodeName: tt.nodeName, NodeUID: nodeUID, Lookup: func(namespace, name string) (*corev1.Pod, error) {
 				err, found := tt.pods[namespace+"/"+name]
-				return found && err == nil, err
-			})
+				if !found || err != nil {
+					return nil, err
+				}
+				return mirrorPod(namespace, name), nil
+			}}
+			missing, failures := look.Evaluate()
 			if diff := cmp.Diff(tt.missing, missing); diff != "" {
 				t.Errorf("missing (-want +got):\n%s", diff)
 			}
@@ -130,7 +135,8 @@ func FuzzParseManifest(f *testing.F) {
 	}
 	f.Add([]byte("a: &a [*a, *a]\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		namespace, name, ok := parseManifest(data)
+		static, ok := parseManifest(data)
+		namespace, name := static.namespace, static.name
 		if !ok {
 			if namespace != "" || name != "" {
 				t.Errorf("not ok, but found %q/%q", namespace, name)
@@ -144,8 +150,8 @@ func FuzzParseManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ns, n, ok := parseManifest(plain); !ok || ns != namespace || n != name {
-			t.Errorf("found %q/%q, but in %s %q/%q (%v)", namespace, name, plain, ns, n, ok)
+		if again, ok := parseManifest(plain); !ok || again.namespace != namespace || again.name != name {
+			t.Errorf("found %q/%q, but in %s %q/%q (%v)", namespace, name, plain, again.namespace, again.name, ok)
 		}
 	})
 }

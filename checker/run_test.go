@@ -228,6 +228,12 @@ func (a *api) addPod(namespace, name string) {
 	a.pods[namespace+"/"+name] = true
 }
 
+func (a *api) removePod(namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.pods, namespace+"/"+name)
+}
+
 func (a *api) forbidLookups() { a.forbidden = true }
 
 func (a *api) client(t *testing.T) Client {
@@ -247,6 +253,8 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case r.Method == http.MethodGet && len(path) == 6 && path[2] == "namespaces" && path[4] == "pods":
 		return a.getPod(path[3], path[5])
+	case r.Method == http.MethodGet && len(path) == 4 && path[2] == "nodes":
+		return respond(http.StatusOK, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: path[3], UID: nodeUID}})
 	case r.Method == http.MethodPatch && len(path) == 5 && path[2] == "nodes" && path[4] == "status":
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -267,7 +275,19 @@ func (a *api) getPod(namespace, name string) (*http.Response, error) {
 		status := apierrors.NewNotFound(corev1.Resource("pods"), name).Status()
 		return respond(int(status.Code), &status)
 	}
-	return respond(http.StatusOK, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	return respond(http.StatusOK, mirrorPod(namespace, name))
+}
+
+// nodeUID is the UID of every node.
+const nodeUID = "uid-of-the-node"
+
+// mirrorPod is a right mirror pod.
+func mirrorPod(namespace, name string) *corev1.Pod {
+	controller := true
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "hash"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n0", UID: nodeUID, Controller: &controller}},
+	}}
 }
 
 func (a *api) apply(u *url.URL, contentType string, body []byte) (*http.Response, error) {

@@ -1,6 +1,6 @@
 // Package manifests holds what a cluster needs to run the mirror-pod check: the published ServiceAccount, ClusterRole, ClusterRoleBinding and DaemonSet
 // of static-pod-mirror-check, as one file for kubectl and as decoded objects. The file differs from the published one in the registry of the check's
-// image only, which is a placeholder there and no valid name.
+// image, which is a placeholder there and no valid name, and in the right to get nodes, which mirrorgap's check needs to tell its node's mirror pods from others.
 package manifests
 
 import (
@@ -35,7 +35,7 @@ func ServiceAccount() (*corev1.ServiceAccount, error) {
 	return decode[corev1.ServiceAccount]("ServiceAccount")
 }
 
-// ClusterRole returns the rights that the check needs: get pods, patch nodes/status.
+// ClusterRole returns the rights that the check needs: get pods and nodes, patch nodes/status.
 func ClusterRole() (*rbacv1.ClusterRole, error) { return decode[rbacv1.ClusterRole]("ClusterRole") }
 
 // ClusterRoleBinding returns what gives the ClusterRole to the ServiceAccount.

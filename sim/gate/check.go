@@ -70,7 +70,11 @@ func (c *Checks) run(ctx context.Context, container kubelet.ContainerContext) er
 	return checker.Run(ctx, checker.Config{
 		Client:       client.CoreV1(),
 		Folder:       container.Manifests,
+		StaticPods:   c.spec.StaticPods,
 		NodeName:     container.Node,
+		Accept:       checker.Accept(c.spec.Accept),
+		Settle:       c.spec.Settle.Duration,
+		Continuous:   c.spec.Continuous,
 		Condition:    environment(container.Container, "CONDITION"),
 		PollInterval: c.spec.PollInterval.Duration,
 		Log:          container.Log,

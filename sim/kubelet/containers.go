@@ -17,6 +17,8 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	runtimeutil "k8s.io/kubernetes/pkg/kubelet/kuberuntime/util"
 	"k8s.io/kubernetes/pkg/kubelet/util/format"
+
+	"github.com/mirrorgap/mirrorgap/sim"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 	maxBackOff   = 5 * time.Minute
 )
 
-// Program stands in for the image of an init container. It runs until it returns; an error is a failed container, which is restarted as the pod's
+// Program stands in for the image of an init container, a sidecar among them. It runs until it returns; an error is a failed container, which is restarted as the pod's
 // restartPolicy says. Ctx ends when the pod is deleted, or with the kubelet.
 type Program func(ctx context.Context, c ContainerContext) error
 
@@ -81,6 +83,9 @@ func (n *node) runInits(p *pod, i int) {
 		c := &p.inits[i]
 		if podutil.IsRestartableInitContainer(c.spec) {
 			c.state = running()
+			if program := n.program(p.object, c.spec); program != nil {
+				n.runBeside(p, i, program)
+			}
 			continue
 		}
 		if program := n.program(p.object, c.spec); program != nil {
@@ -107,6 +112,17 @@ func (n *node) run(p *pod, i int, program Program) {
 	n.kubelets.crew.start(func() {
 		err := RunLogged(p.running, program, surroundings, n.kubelets.config.LogDir)
 		n.do(func() { n.exited(p, i, err) })
+	})
+}
+
+// runBeside runs the program of a sidecar, again and again until the pod ends. The containers after it do not wait for it.
+func (n *node) runBeside(p *pod, i int, program Program) {
+	surroundings := ContainerContext{Pod: p.object, Container: p.inits[i].spec, Node: n.Name, Manifests: n.folder}
+	n.kubelets.crew.start(func() {
+		for p.running.Err() == nil {
+			_ = RunLogged(p.running, program, surroundings, n.kubelets.config.LogDir) // its log says why it ended
+			_ = sim.Sleep(p.running, relistPeriod)                                    // ends early only with the pod
+		}
 	})
 }
 
