@@ -14,6 +14,7 @@ import (
 	"github.com/mirrorgap/mirrorgap/experiments/library"
 	"github.com/mirrorgap/mirrorgap/results"
 	"github.com/mirrorgap/mirrorgap/results/agreement"
+	"github.com/mirrorgap/mirrorgap/results/verdict"
 	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
@@ -161,5 +162,28 @@ func TestValidateModel(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestValidateModelIsInterrupted: Ctrl-C leaves a report of what there was, which is inconclusive, and no process.
+func TestValidateModelIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, dir, "validate-model", "--out", "results", "--sequences", "10000", "--seeds", "1")
+	p.stderr.awaitText(t, "admission: ")
+	p.signal(t, os.Interrupt)
+	if code := p.wait(t); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, p.stderr)
+	}
+	p.checkNothingLeft(t)
+	data, err := os.ReadFile(filepath.Join(dir, "results", agreement.JSONFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &agreement.Report{}
+	if err := json.Unmarshal(data, r); err != nil || r.Outcome != verdict.Inconclusive || r.Admission == nil || r.Admission.Sequences >= 10000 {
+		t.Errorf("%v: %s", err, data)
+	}
+	if out := p.stdout.String(); !strings.HasPrefix(out, "INCONCLUSIVE") {
+		t.Errorf("it says %s", out)
 	}
 }
