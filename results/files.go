@@ -66,18 +66,19 @@ func WriteRun(dir string, r *Run) (*Digest, error) {
 		f := m.over([]*Digest{digest})
 		file.Figures = append(file.Figures, runFigure{Metric: m, Run: f.Runs[0], OverNodes: f.OverNodes, OverPods: f.OverPods})
 	}
-	return digest, writeJSON(filepath.Join(dir, SummaryFile), file)
+	return digest, WriteJSONFile(filepath.Join(dir, SummaryFile), file)
 }
 
 // WriteSummary writes SummaryFile and TableFile into dir, which must exist. Each file is written whole or not at all; an error names the file.
 func WriteSummary(dir string, s *Summary) error {
-	if err := writeJSON(filepath.Join(dir, SummaryFile), s); err != nil {
+	if err := WriteJSONFile(filepath.Join(dir, SummaryFile), s); err != nil {
 		return err
 	}
 	return ReplaceFile(filepath.Join(dir, TableFile), func(w io.Writer) error { return Table(w, s, TableWidth) })
 }
 
-func writeJSON(path string, value any) error {
+// WriteJSONFile writes a value as indented JSON, whole or not at all. An error names the file.
+func WriteJSONFile(path string, value any) error {
 	return ReplaceFile(path, func(w io.Writer) error { return WriteJSON(w, value) })
 }
 

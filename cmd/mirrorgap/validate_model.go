@@ -97,9 +97,9 @@ func (v *validation) runAndJudge(cmd *cobra.Command) error {
 	if err := runner.PrepareFolder(dir); err != nil {
 		return err
 	}
-	summary, failed := makeRuns(cmd, e, filepath.Join(dir, timingFolder))
-	if summary == nil {
-		return failed
+	failed := v.compareAdmission(cmd, dir)
+	if failed == nil {
+		_, failed = makeRuns(cmd, e, filepath.Join(dir, timingFolder))
 	}
 	err = v.judge(cmd, dir)
 	if failed != nil {
@@ -161,8 +161,8 @@ func readAgreement(dir string) (*agreement.Report, error) {
 
 // readTiming measures the runs of the timing experiment; nil if there are none.
 func readTiming(dir string) (*agreement.Timing, error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	if runs, err := filepath.Glob(filepath.Join(dir, "*", "*", results.TraceFile)); err != nil || len(runs) == 0 {
+		return nil, err
 	}
 	folder, err := results.OpenFolder(dir)
 	if err != nil {

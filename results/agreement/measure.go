@@ -254,7 +254,8 @@ func (m *measurement) delay(q quantity) Delay {
 	return d
 }
 
-// judge holds the percentiles against the tolerance, and takes the test of Kolmogorov and Smirnov for whether there is a difference at all.
+// judge holds the distance and the percentiles against their tolerances. Either may be the wrong measure: two narrow distributions lie apart though their
+// values hardly differ, and the median of a distribution with two peaks is at one or the other by chance.
 func (d *Delay) judge() {
 	d.Outcome = verdict.Inconclusive
 	distance := d.Distance
@@ -269,30 +270,47 @@ func (d *Delay) judge() {
 		d.Reason = "too few nodes to show any difference"
 		return
 	}
-	var apart []string
+	apart := d.apart()
+	switch near := *distance.Value <= Distance; {
+	case !near && apart != "" && distance.Shown():
+		d.Outcome, d.Reason = verdict.Failed, fmt.Sprintf("distance above %.2g, and %s not within tolerance", Distance, apart)
+	case !near && apart != "":
+		d.Reason = fmt.Sprintf("distance above %.2g, and %s not within tolerance, which may be chance", Distance, apart)
+	case *distance.Critical > Distance:
+		d.Reason = fmt.Sprintf("too few nodes: chance alone makes distances up to %.2f", *distance.Critical)
+	default:
+		d.Outcome = verdict.Passed
+		d.Reason = d.agreement(near, apart == "")
+	}
+}
+
+// apart lists the percentiles that are not within tolerance.
+func (d *Delay) apart() string {
+	var names []string
 	for _, p := range []struct {
 		name            string
 		modelled, other *float64
 	}{{"p10", d.Model.P10, d.Real.P10}, {"median", d.Model.Median.Value, d.Real.Median.Value}, {"p90", d.Model.P90, d.Real.P90}} {
 		if math.Abs(*p.modelled-*p.other) > max(Tolerance**p.other, Resolution) {
-			apart = append(apart, p.name)
+			names = append(names, p.name)
 		}
 	}
+	return strings.Join(names, ", ")
+}
+
+// agreement says by what they agree, and whether there is a difference nevertheless.
+func (d *Delay) agreement(near, within bool) string {
+	by := "distance and percentiles within tolerance"
 	switch {
-	case len(apart) > 0 && distance.Shown():
-		d.Outcome = verdict.Failed
-		d.Reason = "not within tolerance: " + strings.Join(apart, ", ")
-	case len(apart) > 0:
-		d.Reason = "not within tolerance, which may be chance: " + strings.Join(apart, ", ")
-	case *distance.Critical > LeastPower:
-		d.Reason = fmt.Sprintf("too few nodes: chance alone makes distances up to %.2f", *distance.Critical)
-	case distance.Shown():
-		d.Outcome = verdict.Passed
-		d.Reason = "within tolerance; there is a difference, but it is smaller"
-	default:
-		d.Outcome = verdict.Passed
-		d.Reason = "within tolerance, and no difference shown"
+	case !within:
+		by = "distance within tolerance, though " + d.apart() + " not"
+	case !near:
+		by = "percentiles within tolerance, though the distance not"
 	}
+	if d.Distance.Shown() {
+		return by + "; a difference is shown"
+	}
+	return by + "; no difference shown"
 }
 
 func (t *Timing) judge() {

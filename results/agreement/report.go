@@ -19,9 +19,9 @@ const (
 	Tolerance = 0.2
 	// Resolution is by how many seconds percentiles may differ in any case: events reach a trace through watches, a few milliseconds late.
 	Resolution = 0.02
-	// LeastPower is the distance of Kolmogorov and Smirnov that has to show for a sample to be large enough. It is that of two distributions of which a fifth
-	// lies elsewhere.
-	LeastPower = 0.2
+	// Distance is the Kolmogorov–Smirnov distance up to which delays agree whatever their percentiles: the shares of nodes, or pods, that were done by any
+	// given time differ by at most a fifth. Samples by which chance alone makes a larger one are too small to be judged.
+	Distance = 0.2
 	// LeastSequences is the number of random sequences below which the admission test is inconclusive: 0 disagreements in 200 bound their rate by 1.5 %.
 	LeastSequences = 200
 )

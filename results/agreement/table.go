@@ -19,8 +19,9 @@ const (
 )
 
 const legend = "Medians. Distance: Kolmogorov–Smirnov, and in brackets what chance alone makes of two samples of one distribution in 95 of 100 cases, by permuting nodes " +
-	"within runs. A delay agrees if the model's 10th, 50th and 90th percentile are within 20 % or 20 ms of the real kubelet's, and there are enough nodes to show a distance " +
-	"of 0.2; the storm, if the 95 % interval of model/real is within 0.8–1.2."
+	"within runs. A delay agrees if the distance is at most 0.2, or the model's 10th, 50th and 90th percentile are within 20 % or 20 ms of the real kubelet's, and chance " +
+	"alone makes no distance of more than 0.2; the storm, if the 95 % interval of model/real is within 0.8–1.2. Intervals are over runs; of fewer than 10 they are likely " +
+	"too narrow."
 
 // Table writes the report for a person, in plain text of at most results.TableWidth columns.
 func (r *Report) Table(w io.Writer) error {

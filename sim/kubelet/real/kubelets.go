@@ -145,7 +145,7 @@ func (k *Kubelets) stopAll() {
 }
 
 // Start boots a machine: its container runtime and its kubelet start, with m.StaticPods in a fresh folder. It waits until the component runs, not for
-// the registration. It fails when m is incomplete, when a kubelet of that name runs, or when ctx ends before the component runs.
+// the registration. It fails when m is incomplete, when a kubelet of that name runs, when ctx ends before the component runs, or when that has ended.
 func (k *Kubelets) Start(ctx context.Context, m kubelet.Machine) error {
 	select {
 	case <-k.running:
@@ -154,6 +154,9 @@ func (k *Kubelets) Start(ctx context.Context, m kubelet.Machine) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.ctx.Err() != nil { // everything has been stopped, and nobody would stop this one
+		return fmt.Errorf("start kubelet %s: %w", m.Name, k.ctx.Err())
+	}
 	if old := k.machines[m.Name]; old != nil && old.process != nil {
 		return fmt.Errorf("start kubelet %s: it runs already", m.Name)
 	}
@@ -176,6 +179,8 @@ func (k *Kubelets) Restart(name string) error {
 		return fmt.Errorf("restart kubelet %s: there is no machine of that name", name)
 	case n.process != nil:
 		return fmt.Errorf("restart kubelet %s: it runs already", name)
+	case k.ctx.Err() != nil:
+		return fmt.Errorf("restart kubelet %s: %w", name, k.ctx.Err())
 	}
 	return n.boot()
 }
