@@ -48,7 +48,7 @@ func TestArmsChangeFields(t *testing.T) {
 			plain.Gate.Check.Settle.Duration, changed.Gate.Check.Settle.Duration, changed.Kubelet.MirrorDelay.Constant.Duration,
 			changed.NodeGroups[0].Kubelet.MirrorDelay.Constant.Duration, changed.NodeGroups[1].Kubelet.MirrorDelay.Constant.Duration, cpu.String(), len(changed.APIFaults),
 		}
-		want := []any{time.Duration(0), 5 * time.Second, 7*time.Second, 7*time.Second, time.Second, "8", 1}
+		want := []any{time.Duration(0), 5 * time.Second, 7 * time.Second, 7 * time.Second, time.Second, "8", 1}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

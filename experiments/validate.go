@@ -122,6 +122,10 @@ func (s *Spec) validateTimes(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("stop", "settle"), settle.String(),
 			fmt.Sprintf("must be more than 0s, and less than the time limit, %v", limit)))
 	}
+	if a := s.Autoscaler; a != nil && settle < a.ScanInterval.Duration {
+		errs = append(errs, field.Invalid(path.Child("stop", "settle"), settle.String(),
+			fmt.Sprintf("must be at least the autoscaler's scanInterval, %v: before its next scan nobody knows whether it is done", a.ScanInterval.Duration)))
+	}
 	if last := s.lastPlanned(); limit > 0 && last >= limit {
 		errs = append(errs, field.Invalid(path.Child("timeLimit"), limit.String(),
 			fmt.Sprintf("ends the run before everything in it has happened: the last thing planned is %v after the scale-up begins", last)))
@@ -134,6 +138,9 @@ func (s *Spec) lastPlanned() time.Duration {
 	var last time.Duration
 	for _, w := range s.Workloads {
 		last = max(last, w.After.Duration)
+	}
+	for _, r := range s.ControlPlane.ReadinessController.Restarts {
+		last = max(last, r.At.Duration+r.Down.Duration)
 	}
 	for _, f := range s.APIFaults {
 		last = max(last, f.From.Duration)

@@ -99,7 +99,7 @@ func (p *ControlPlane) setDefaults() {
 	if len(p.Scheduler.Config) == 0 { // else its clientConnection has them
 		p.Scheduler.Client = p.Scheduler.orElse(DefaultSchedulerClient)
 	}
-	p.ControllerManager.Client = p.ControllerManager.orElse(DefaultControllerManagerClient)
+	p.ControllerManager = p.ControllerManager.orElse(DefaultControllerManagerClient)
 	p.ReadinessController.Client = p.ReadinessController.orElse(DefaultReadinessControllerClient)
 }
 

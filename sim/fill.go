@@ -98,6 +98,20 @@ func (c *Cluster) taken(g *NodeGroup, withCheck bool) (trace.Resources, error) {
 	return taken, nil
 }
 
+// EmptyNode is the room for workloads on an empty node of a group: its allocatable beside static pods, DaemonSets of the cluster and, withCheck, the mirror-pod
+// check. c must be valid and have its defaults.
+func (c *Cluster) EmptyNode(g *NodeGroup, withCheck bool) (trace.Resources, error) {
+	taken, err := c.taken(g, withCheck)
+	if err != nil {
+		return nil, err
+	}
+	room := Amounts(g.Allocatable)
+	for name, amount := range taken {
+		room[name] -= amount
+	}
+	return room, nil
+}
+
 // staticAmounts sums the static pods of a node that the kubelet will accept.
 func (g *NodeGroup) staticAmounts() (trace.Resources, error) {
 	sum := trace.Resources{}

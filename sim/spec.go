@@ -34,8 +34,8 @@ type ControlPlane struct {
 	Scheduler Scheduler `json:"scheduler,omitempty"`
 	// OtherSchedulers are the names of further schedulers, each a kube-scheduler with kube-scheduler's identity and defaults, but a cache and a throttle of
 	// its own. Pods choose one by spec.schedulerName. Names are DNS labels, and differ from each other and from the profiles of Scheduler.
-	OtherSchedulers   []string          `json:"otherSchedulers,omitempty"`
-	ControllerManager ControllerManager `json:"controllerManager,omitempty"`
+	OtherSchedulers   []string `json:"otherSchedulers,omitempty"`
+	ControllerManager Client   `json:"controllerManager,omitempty"`
 	// ReadinessController is the NodeReadinessRule controller.
 	ReadinessController ReadinessController `json:"readinessController,omitempty"`
 	// APIServerFlags are further flags for kube-apiserver, as name: value without the dashes.
@@ -49,13 +49,6 @@ type Client struct {
 	QPS float32 `json:"qps,omitempty"`
 	// Burst is the number of requests that may exceed QPS. Defaults 100, 30 and 30.
 	Burst int `json:"burst,omitempty"`
-}
-
-// ControllerManager configures kube-controller-manager.
-type ControllerManager struct {
-	Client `json:",inline"`
-	// GarbageCollector runs the garbage collector, which deletes mirror pods whose Node is gone. Default false: it lists and watches every resource.
-	GarbageCollector bool `json:"garbageCollector,omitempty"`
 }
 
 // ReadinessController configures the NodeReadinessRule controller.

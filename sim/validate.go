@@ -42,6 +42,9 @@ func (c *Cluster) Validate(path *field.Path) field.ErrorList {
 	v.workloads(path.Child("workloads"))
 	v.gate(&c.Gate, path.Child("gate"))
 	v.apiFaults(path.Child("apiFaults"))
+	if c.Autoscaler != nil {
+		v.autoscaler(c.Autoscaler, path.Child("autoscaler"))
+	}
 	return v.errs
 }
 
@@ -85,8 +88,10 @@ func (v *validator) positive(d time.Duration, path *field.Path) {
 
 func (v *validator) controlPlane(p *ControlPlane, path *field.Path) {
 	v.client(p.Scheduler.Client, path.Child("scheduler"))
-	v.client(p.ControllerManager.Client, path.Child("controllerManager"))
+	v.client(p.ControllerManager, path.Child("controllerManager"))
 	v.client(p.ReadinessController.Client, path.Child("readinessController"))
+	v.restarts(p.ReadinessController.Restarts, path.Child("readinessController", "restarts"))
+	v.notNegative(p.Scheduler.PodWatchLag.Duration, path.Child("scheduler", "podWatchLag"))
 	if raw := p.Scheduler.Config; len(raw) > 0 {
 		if head, err := typeOf(raw); err != nil || head.Kind != "KubeSchedulerConfiguration" {
 			v.invalid(path.Child("scheduler", "config"), head.Kind, "must be a KubeSchedulerConfiguration")
@@ -103,6 +108,19 @@ func (v *validator) controlPlane(p *ControlPlane, path *field.Path) {
 		case ownedFlag.MatchString(name):
 			v.add(field.Forbidden(path, "is the engine's own: it decides where kube-apiserver listens, stores and whom it trusts"))
 		}
+	}
+}
+
+// restarts validates outages: one after another.
+func (v *validator) restarts(restarts []Restart, path *field.Path) {
+	var up time.Duration
+	for i, r := range restarts {
+		v.notNegative(r.At.Duration, path.Index(i).Child("at"))
+		v.notNegative(r.Down.Duration, path.Index(i).Child("down"))
+		if r.At.Duration < up {
+			v.invalid(path.Index(i).Child("at"), r.At.Duration.String(), "begins before the outage before it is over, at %v", up)
+		}
+		up = r.At.Duration + r.Down.Duration
 	}
 }
 
@@ -530,6 +548,27 @@ func (v *validator) apiFault(f *APIFault, path *field.Path) {
 	if f.RefuseMirrors == nil && f.From.Duration != 0 {
 		v.add(field.Forbidden(path.Child("from"), "what is missing is so from the beginning"))
 	}
+}
+
+func (v *validator) autoscaler(a *Autoscaler, path *field.Path) {
+	v.known(a.Group, v.groupNames(), "there is no such node group", path.Child("group"))
+	for i := range v.cluster.NodeGroups {
+		g := &v.cluster.NodeGroups[i]
+		if g.Name != a.Group {
+			continue
+		}
+		if g.ScaleUp != nil {
+			v.add(field.Forbidden(path.Child("group"), "this group has a scaleUp: leave that out, the autoscaler lets it grow"))
+		}
+		if a.Max <= g.Initial {
+			v.invalid(path.Child("max"), a.Max, "must be more than the group's initial, %d", g.Initial)
+		}
+	}
+	if a.Max > MaxNodes {
+		v.invalid(path.Child("max"), a.Max, "Kubernetes supports at most %d nodes", MaxNodes)
+	}
+	v.positive(a.ScanInterval.Duration, path.Child("scanInterval"))
+	v.delay(a.ProvisionDelay, path.Child("provisionDelay"))
 }
 
 func (v *validator) groupNames() []string {

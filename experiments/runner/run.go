@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 
 	"github.com/mirrorgap/mirrorgap/experiments"
 	"github.com/mirrorgap/mirrorgap/kwokconfigs"
@@ -57,6 +58,9 @@ type run struct {
 	crew   *crew
 	fleet  *fleet.Fleet
 	faults *fault.Faults
+	// autoscaler is nil in a cluster without one. growing is closed when the scale-up begins.
+	autoscaler *fleet.Autoscaler
+	growing    chan struct{}
 }
 
 // execute makes the run and writes its trace. The error is nil when the run settled or its time was up; the trace says which.
@@ -223,10 +227,22 @@ func (r *run) scaleUp(ctx context.Context) error {
 		return err
 	}
 	r.enter(trace.PhaseScaleUp)
+	close(r.growing)
 	playing, ctx := errgroup.WithContext(ctx)
 	playing.Go(func() error { return r.fleet.Grow(ctx) })
 	playing.Go(func() error { return r.faults.Play(ctx) })
+	playing.Go(func() error { return sim.Sleep(ctx, r.lastRestart()) })
 	return playing.Wait()
+}
+
+// lastRestart is when the last outage of the readiness controller is over, counted from the start of the scale-up.
+func (r *run) lastRestart() time.Duration {
+	restarts := r.cluster.ControlPlane.ReadinessController.Restarts
+	if r.gate == nil || len(restarts) == 0 {
+		return 0
+	}
+	last := restarts[len(restarts)-1]
+	return last.At.Duration + last.Down.Duration
 }
 
 // finish waits for the end: that the run settles, or for somebody who holds the cluster to let it go.
@@ -235,7 +251,9 @@ func (r *run) finish(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return r.status.wait(ctx, r.experiment.Spec.Stop.Settle.Duration, (*status).settled)
+	return r.status.wait(ctx, r.experiment.Spec.Stop.Settle.Duration, func(s *status) bool {
+		return s.settled() && (r.autoscaler == nil || r.autoscaler.Idle())
+	})
 }
 
 func (r *run) enter(phase string) {
@@ -296,7 +314,7 @@ func (r *run) startControlPlane(logs string) error {
 	if err != nil {
 		return err
 	}
-	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager.Client), kwok}
+	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager), kwok}
 	for _, name := range spec.OtherSchedulers {
 		other, err := control.NewOtherScheduler(r.engine, name)
 		if err != nil {
@@ -305,7 +323,7 @@ func (r *run) startControlPlane(logs string) error {
 		components = append(components, other)
 	}
 	if r.gate != nil {
-		controller, err := r.gate.Controller(r.engine, spec.ReadinessController.Client)
+		controller, err := r.gate.Controller(r.engine, &spec.ReadinessController, r.growing, r.trace)
 		if err != nil {
 			return err
 		}
@@ -352,7 +370,32 @@ func (r *run) startKubelets(logs string) error {
 	if r.fleet, err = fleet.New(config); err != nil {
 		return err
 	}
+	if err := r.startAutoscaler(access); err != nil {
+		return err
+	}
 	return r.crew.start(kubelets)
+}
+
+// startAutoscaler has the autoscaler, if there is one, begin with the scale-up.
+func (r *run) startAutoscaler(access *rest.Config) (err error) {
+	if r.cluster.Autoscaler == nil {
+		return nil
+	}
+	r.autoscaler, err = fleet.NewAutoscaler(fleet.AutoscalerConfig{
+		Cluster: r.cluster, Gated: r.arm.Gate, Fleet: r.fleet, Access: access, Seed: r.seed,
+	})
+	if err != nil {
+		return err
+	}
+	r.crew.watch("autoscaler", func(ctx context.Context) error {
+		select {
+		case <-r.growing:
+			return r.autoscaler.Run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	return nil
 }
 
 // hasReal tells whether any node has a real kubelet.

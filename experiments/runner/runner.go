@@ -88,7 +88,7 @@ func RunOne(ctx context.Context, e *experiments.Experiment, one experiments.Run,
 
 func newRun(e *experiments.Experiment, one experiments.Run, options *Options) *run {
 	return &run{
-		experiment: e, arm: one.Arm, cluster: e.ClusterOf(one.Arm), seed: random.Seed(one.Seed), dir: filepath.Join(options.Dir, one.Folder()), options: options, number: 1, of: 1,
+		experiment: e, arm: one.Arm, cluster: e.ClusterOf(one.Arm), growing: make(chan struct{}), seed: random.Seed(one.Seed), dir: filepath.Join(options.Dir, one.Folder()), options: options, number: 1, of: 1,
 	}
 }
 

@@ -40,7 +40,12 @@ func NewScheduler(access sim.Access, spec sim.Scheduler) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newScheduler(access, schedulerComponent, config, spec.Client)
+	s, err := newScheduler(access, schedulerComponent, config, spec.Client)
+	if err != nil {
+		return nil, err
+	}
+	lagPodWatches(s.rest, spec.PodWatchLag.Duration)
+	return s, nil
 }
 
 // NewOtherScheduler makes a further kube-scheduler with the defaults, and the identity, of the first one: it places the pods whose spec.schedulerName is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,8 @@ type Config struct {
 type Fleet struct {
 	config Config
 	client kubernetes.Interface
+	// mu guards there: an autoscaler grows the fleet beside the script.
+	mu sync.Mutex
 	// there says of every machine that ever joined whether it is there, by group in the order of Config.Groups and by index.
 	there [][]bool
 }
@@ -107,10 +110,13 @@ func (f *Fleet) Initial(ctx context.Context) error {
 func (f *Fleet) Size() int {
 	sum := 0
 	for g := range f.there {
-		sum += len(f.present(g))
+		sum += f.size(g)
 	}
 	return sum
 }
+
+// size is the number of machines of a group that are there.
+func (f *Fleet) size(g int) int { return len(f.present(g)) }
 
 // Grow plays the scale-ups and actions of all groups, counted from the call, and returns after the last one.
 func (f *Fleet) Grow(ctx context.Context) error {
@@ -152,8 +158,10 @@ func (f *Fleet) script() []step {
 
 // join starts the next machine of a group.
 func (f *Fleet) join(ctx context.Context, g int, initial bool) error {
+	f.mu.Lock()
 	index := len(f.there[g])
 	f.there[g] = append(f.there[g], true)
+	f.mu.Unlock()
 	if err := f.kubelets(g).Start(ctx, f.machine(g, index, initial)); err != nil {
 		return fmt.Errorf("add a machine to node group %s: %w", f.config.Groups[g].Name, err)
 	}
@@ -246,6 +254,8 @@ func (f *Fleet) meet(g int, named []int) ([]int, error) {
 
 // present are the indices of the machines of a group that are there.
 func (f *Fleet) present(g int) []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var indices []int
 	for index, there := range f.there[g] {
 		if there {
@@ -253,6 +263,12 @@ func (f *Fleet) present(g int) []int {
 		}
 	}
 	return indices
+}
+
+func (f *Fleet) setThere(g, index int, there bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.there[g][index] = there
 }
 
 func (f *Fleet) each(ctx context.Context, g int, machines []int, do func(context.Context, int) error) error {
@@ -267,7 +283,7 @@ func (f *Fleet) each(ctx context.Context, g int, machines []int, do func(context
 // leave ends a machine and deletes its Node, as a cloud's node controller does for an instance that is gone.
 func (f *Fleet) leave(ctx context.Context, g, index int) error {
 	node := f.config.Groups[g].NodeName(index)
-	f.there[g][index] = false
+	f.setThere(g, index, false)
 	f.kubelets(g).Stop(node)
 	if err := f.client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node %s: %w", node, err)
@@ -278,7 +294,7 @@ func (f *Fleet) leave(ctx context.Context, g, index int) error {
 // comeBack starts a new machine in the place of one that left: under its name, with a fresh static pod folder, and not established. It has the group's
 // static pods unless it brings its own.
 func (f *Fleet) comeBack(ctx context.Context, g, index int, own []sim.StaticPod) error {
-	f.there[g][index] = true
+	f.setThere(g, index, true)
 	m := f.machine(g, index, false)
 	if len(own) > 0 {
 		m.StaticPods = own
@@ -288,7 +304,7 @@ func (f *Fleet) comeBack(ctx context.Context, g, index int, own []sim.StaticPod)
 
 // restart ends a reboot, unless the machine left meanwhile.
 func (f *Fleet) restart(g, index int) error {
-	if !f.there[g][index] {
+	if !slices.Contains(f.present(g), index) {
 		return nil
 	}
 	return f.kubelets(g).Restart(f.config.Groups[g].NodeName(index))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -108,8 +109,9 @@ func makeSidecar(pod *corev1.PodSpec) {
 	}
 }
 
-// Controller is the readiness controller as a component; nil when the arm leaves it out. throttle is its client's.
-func (g *Gate) Controller(access sim.Access, throttle sim.Client) (*Controller, error) {
+// Controller is the readiness controller as a component; nil when the arm leaves it out. begin is closed when the scale-up begins, from which its
+// restarts count; out takes them.
+func (g *Gate) Controller(access sim.Access, spec *sim.ReadinessController, begin <-chan struct{}, out trace.Recorder) (*Controller, error) {
 	if !g.has(sim.GateController) {
 		return nil, nil //nolint:nilnil // an arm without the controller is no error
 	}
@@ -117,8 +119,8 @@ func (g *Gate) Controller(access sim.Access, throttle sim.Client) (*Controller, 
 	if err != nil {
 		return nil, err
 	}
-	cfg.QPS, cfg.Burst = throttle.QPS, throttle.Burst
-	return &Controller{config: cfg}, nil
+	cfg.QPS, cfg.Burst = spec.QPS, spec.Burst
+	return &Controller{config: cfg, restarts: spec.Restarts, begin: begin, trace: out}, nil
 }
 
 // serviceAccountGroups are those of every ServiceAccount; kube-system is where both accounts live.
@@ -126,13 +128,64 @@ var serviceAccountGroups = []string{"system:serviceaccounts", "system:serviceacc
 
 // Controller runs the shipped readiness controller under its own ServiceAccount.
 type Controller struct {
-	config *rest.Config
+	config   *rest.Config
+	restarts []sim.Restart
+	begin    <-chan struct{}
+	trace    trace.Recorder
 }
 
 // Name implements sim.Component.
 func (c *Controller) Name() string { return "readiness-controller" }
 
-// Run implements sim.Component.
+// Run implements sim.Component. Each life of the controller begins with cold caches, as a process does.
 func (c *Controller) Run(ctx context.Context) error {
+	if len(c.restarts) == 0 {
+		return c.live(ctx)
+	}
+	life, end := context.WithCancel(ctx)
+	defer end()
+	ended := c.start(life)
+	select {
+	case err := <-ended:
+		return err
+	case <-c.begin:
+	}
+	start := time.Now()
+	for _, r := range c.restarts {
+		stop := time.NewTimer(time.Until(start.Add(r.At.Duration)))
+		select {
+		case err := <-ended:
+			stop.Stop()
+			return err
+		case <-stop.C:
+		}
+		end()
+		if err := <-ended; err != nil {
+			return err
+		}
+		c.record(trace.ComponentStopped)
+		if err := sim.Sleep(ctx, r.Down.Duration); err != nil {
+			return nil //nolint:nilerr // the end of ctx is its end
+		}
+		c.record(trace.ComponentStarted)
+		life, end = context.WithCancel(ctx) //nolint:govet // ended above, or below
+		ended = c.start(life)
+	}
+	defer end()
+	return <-ended
+}
+
+// start begins a life, and returns where its end will be told.
+func (c *Controller) start(ctx context.Context) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- c.live(ctx) }()
+	return ended
+}
+
+func (c *Controller) live(ctx context.Context) error {
 	return controllers.Run(ctx, c.config, controllers.Options{Logger: klog.FromContext(ctx)})
+}
+
+func (c *Controller) record(kind trace.Kind) {
+	c.trace.Record(trace.Event{Kind: kind, Source: trace.SourceRun, Reason: c.Name()})
 }

@@ -92,7 +92,7 @@ func TestLeaveOut(t *testing.T) {
 		if got, want := g.Taint() != nil, !slices.Contains(left, sim.GateTaint); got != want {
 			t.Errorf("without %v: has a taint: %v", left, got)
 		}
-		controller, err := g.Controller(access{}, sim.Client{QPS: 5, Burst: 6})
+		controller, err := g.Controller(access{}, &sim.ReadinessController{Client: sim.Client{QPS: 5, Burst: 6}}, nil, trace.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestLeaveOut(t *testing.T) {
 
 // TestControllerIdentity: the controller is its ServiceAccount, with the throttle of the experiment.
 func TestControllerIdentity(t *testing.T) {
-	c, err := newGate(t, published()).Controller(access{}, sim.Client{QPS: 5, Burst: 6})
+	c, err := newGate(t, published()).Controller(access{}, &sim.ReadinessController{Client: sim.Client{QPS: 5, Burst: 6}}, nil, trace.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestControllerIdentity(t *testing.T) {
 		t.Errorf("its throttle is %v, %v", c.config.QPS, c.config.Burst)
 	}
 	no := errors.New("no certificate")
-	if _, err := newGate(t, published()).Controller(access{no}, sim.Client{}); !errors.Is(err, no) {
+	if _, err := newGate(t, published()).Controller(access{no}, &sim.ReadinessController{}, nil, trace.Discard); !errors.Is(err, no) {
 		t.Errorf("got %v, want %v", err, no)
 	}
 }

@@ -122,6 +122,9 @@ const (
 	// FaultStarted and FaultEnded: the experiment has something go wrong, which Message names, or has it over.
 	FaultStarted Kind = "FaultStarted"
 	FaultEnded   Kind = "FaultEnded"
+	// ComponentStopped and ComponentStarted: the experiment restarts the component that Reason names.
+	ComponentStopped Kind = "ComponentStopped"
+	ComponentStarted Kind = "ComponentStarted"
 	// ComponentDied: a part of the control plane or of the simulation ended before the run did. Reason names it, Message has its error.
 	ComponentDied Kind = "ComponentDied"
 	// RunEnded is the last event of a complete trace. Reason is one of the End… constants, Message says more.
