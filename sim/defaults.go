@@ -80,6 +80,7 @@ func SetDefaults(c *Cluster) {
 		c.NodeGroups[i].setDefaults(c.Kubelet)
 	}
 	for i := range c.Workloads {
+		c.Workloads[i].Phase = cmp.Or(c.Workloads[i].Phase, WorkloadBefore)
 		if g := c.Workloads[i].Generate; g != nil && g.Kind == "" {
 			g.Kind = "ReplicaSet"
 		}

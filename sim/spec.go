@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mirrorgap/mirrorgap/sim/random"
+	"github.com/mirrorgap/mirrorgap/sim/trace"
 )
 
 // Cluster describes a simulated cluster and what happens in it. It is the body of an experiment; every field of it is set after SetDefaults.
@@ -258,9 +259,21 @@ type Workload struct {
 	Groups []string `json:"groups,omitempty"`
 	// PinTo sets spec.nodeName of the pods, bypassing the scheduler: a negative control. Only for a Pod or the generated kind Pod.
 	PinTo string `json:"pinTo,omitempty"`
-	// After delays the creation, counted from the start of the workload phase.
+	// Phase is the phase in which it is created. Default: WorkloadBefore.
+	Phase WorkloadPhase `json:"phase,omitempty"`
+	// After delays the creation, counted from the start of that phase.
 	After metav1.Duration `json:"after,omitempty"`
 }
+
+// WorkloadPhase is a phase of a run in which workloads are created.
+type WorkloadPhase string
+
+const (
+	// WorkloadBefore creates the workload before the scale-up, which begins when all of its pods are bound, or the scheduler has found no room for them.
+	WorkloadBefore WorkloadPhase = trace.PhaseWorkload
+	// WorkloadDuring creates it during the scale-up: pods that come when new nodes are there already.
+	WorkloadDuring WorkloadPhase = trace.PhaseScaleUp
+)
 
 // Generate describes a manifest to be made.
 type Generate struct {

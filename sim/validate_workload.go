@@ -63,6 +63,9 @@ func (v *validator) workloads(path *field.Path) {
 
 func (v *validator) workload(w *Workload, path *field.Path) {
 	v.notNegative(w.After.Duration, path.Child("after"))
+	if w.Phase != WorkloadBefore && w.Phase != WorkloadDuring {
+		v.add(field.NotSupported(path.Child("phase"), w.Phase, []WorkloadPhase{WorkloadBefore, WorkloadDuring}))
+	}
 	v.groups(w, path.Child("groups"))
 	if !v.template(w, path) {
 		return // what follows depends on what kind of pods there are

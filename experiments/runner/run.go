@@ -204,7 +204,7 @@ func (r *run) phases(ctx context.Context, logs string) error {
 		return err
 	}
 	r.enter(trace.PhaseWorkload)
-	if err := r.createWorkloads(ctx, creator); err != nil {
+	if err := r.createWorkloads(ctx, creator, sim.WorkloadBefore); err != nil {
 		return err
 	}
 	if err := r.status.wait(ctx, placedQuiet, (*status).placed); err != nil {
@@ -215,14 +215,14 @@ func (r *run) phases(ctx context.Context, logs string) error {
 			return err
 		}
 	}
-	if err := r.scaleUp(ctx); err != nil {
+	if err := r.scaleUp(ctx, creator); err != nil {
 		return err
 	}
 	return r.finish(ctx)
 }
 
 // scaleUp plays everything that has its time in the scale-up phase.
-func (r *run) scaleUp(ctx context.Context) error {
+func (r *run) scaleUp(ctx context.Context, creator *workload.Creator) error {
 	if err := r.faults.Begin(ctx); err != nil {
 		return err
 	}
@@ -230,6 +230,7 @@ func (r *run) scaleUp(ctx context.Context) error {
 	close(r.growing)
 	playing, ctx := errgroup.WithContext(ctx)
 	playing.Go(func() error { return r.fleet.Grow(ctx) })
+	playing.Go(func() error { return r.createWorkloads(ctx, creator, sim.WorkloadDuring) })
 	playing.Go(func() error { return r.faults.Play(ctx) })
 	playing.Go(func() error { return sim.Sleep(ctx, r.lastRestart()) })
 	return playing.Wait()
@@ -426,19 +427,22 @@ func (r *run) newCreator() (*workload.Creator, error) {
 	return workload.NewCreator(cfg)
 }
 
-func (r *run) createWorkloads(ctx context.Context, creator *workload.Creator) error {
+// createWorkloads creates the workloads of a phase, which has just begun.
+func (r *run) createWorkloads(ctx context.Context, creator *workload.Creator, phase sim.WorkloadPhase) error {
 	cluster := &r.experiment.Spec.Cluster
-	workloads := make([]sim.Workload, len(cluster.Workloads))
-	for i := range workloads {
-		workloads[i] = cluster.Workloads[i]
-		if workloads[i].Fill == "" {
+	var workloads []sim.Workload
+	for _, w := range cluster.Workloads {
+		if w.Phase != phase {
 			continue
 		}
-		replicas, err := cluster.FillReplicas(&workloads[i], r.experiment.Gated())
-		if err != nil {
-			return err
+		if w.Fill != "" {
+			replicas, err := cluster.FillReplicas(&w, r.experiment.Gated())
+			if err != nil {
+				return err
+			}
+			w.Replicas = &replicas
 		}
-		workloads[i].Replicas = &replicas
+		workloads = append(workloads, w)
 	}
 	return creator.Create(ctx, workloads)
 }
