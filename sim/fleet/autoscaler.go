@@ -56,7 +56,11 @@ func NewAutoscaler(config AutoscalerConfig) (*Autoscaler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client of the autoscaler: %w", err)
 	}
-	a := &Autoscaler{config: config, client: client, spec: config.Cluster.Autoscaler}
+	return newAutoscaler(config, client)
+}
+
+func newAutoscaler(config AutoscalerConfig, client kubernetes.Interface) (a *Autoscaler, err error) {
+	a = &Autoscaler{config: config, client: client, spec: config.Cluster.Autoscaler}
 	a.index = slices.IndexFunc(config.Cluster.NodeGroups, func(g sim.NodeGroup) bool { return g.Name == a.spec.Group })
 	if a.index < 0 {
 		return nil, fmt.Errorf("make autoscaler: there is no node group %s", a.spec.Group)
