@@ -42,6 +42,7 @@ For the init container of the static-pod-mirror-check DaemonSet. Needs the right
 	flags.StringSliceVar(&o.staticPods, "static-pod", nil, "`namespace/name` of a static pod that is not in the folder; may be given more than once")
 	flags.StringVar(&o.accept, "accept", string(AcceptOwnMirror), "which `pods` to take for mirrors: own-mirror, or name, as the published script does")
 	flags.DurationVar(&o.settle, "settle", 0, "`time` for which all mirror pods must have been there")
+	flags.StringSliceVar(&o.confirmSchedulers, "confirm-scheduler", nil, "`name` of a scheduler that must be seen to know of the mirror pods; may be given more than once")
 	flags.BoolVar(&o.continuous, "continuous", false, "go on after passing, and take the condition back while a mirror pod is missing")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file`; in a pod leave it out to use the ServiceAccount")
 	flags.DurationVar(&o.pollInterval, "poll-interval", DefaultPollInterval, "`time` between two looks")
@@ -52,7 +53,7 @@ For the init container of the static-pod-mirror-check DaemonSet. Needs the right
 type options struct {
 	folder, nodeName, condition, kubeconfig string
 	pollInterval, settle                    time.Duration
-	staticPods                              []string
+	staticPods, confirmSchedulers           []string
 	accept                                  string
 	continuous                              bool
 }
@@ -72,15 +73,16 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 
 func (o *options) config(out io.Writer) Config {
 	return Config{
-		Folder:       os.DirFS(o.folder),
-		StaticPods:   o.staticPods,
-		NodeName:     o.nodeName,
-		Accept:       Accept(o.accept),
-		Condition:    o.condition,
-		PollInterval: o.pollInterval,
-		Settle:       o.settle,
-		Continuous:   o.continuous,
-		Log:          out,
+		Folder:            os.DirFS(o.folder),
+		StaticPods:        o.staticPods,
+		NodeName:          o.nodeName,
+		Accept:            Accept(o.accept),
+		Condition:         o.condition,
+		PollInterval:      o.pollInterval,
+		Settle:            o.settle,
+		Continuous:        o.continuous,
+		ConfirmSchedulers: o.confirmSchedulers,
+		Log:               out,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ const (
 	missingReason = "MirrorPodsMissing"
 )
 
-// Client is the part of the API that the check needs: to get pods and to patch the status of nodes. A clientset's CoreV1() is one.
+// Client is the part of the API that the check needs: pods, nodes, and the status of nodes. A clientset's CoreV1() is one.
 type Client interface {
 	clientcorev1.PodsGetter
 	clientcorev1.NodesGetter
@@ -55,6 +56,9 @@ type Config struct {
 	PollInterval time.Duration
 	// Settle is how long all mirror pods must have been there, look by look, before the condition is set. Not negative; default 0.
 	Settle time.Duration
+	// ConfirmSchedulers names the schedulers that must then be seen to know of the mirror pods: of each, one that has decided about a pod which was created
+	// after them. For that the client must be allowed to create, get and delete pods in manifests.WitnessNamespace. Default none.
+	ConfirmSchedulers []string
 	// Continuous has Run go on once it passed: the condition becomes False when a mirror pod is missing, and True again. For a NodeReadinessRule that is
 	// enforced continuously.
 	Continuous bool
@@ -75,6 +79,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	for {
 		if err := cfg.waitForMirrors(ctx); err != nil {
+			return err
+		}
+		if err := cfg.confirm(ctx); err != nil {
 			return err
 		}
 		if err := cfg.setCondition(ctx, corev1.ConditionTrue, conditionReason, conditionMessage); err != nil {
@@ -137,6 +144,9 @@ func (c *Config) problems() []error {
 	}
 	if c.Accept != AcceptOwnMirror && c.Accept != AcceptName {
 		errs = append(errs, fmt.Errorf("accept %q is neither %s nor %s", c.Accept, AcceptOwnMirror, AcceptName))
+	}
+	if slices.Contains(c.ConfirmSchedulers, "") {
+		errs = append(errs, errors.New("a scheduler without a name cannot confirm: give the schedulerName of pods, such as default-scheduler"))
 	}
 	if c.Settle < 0 {
 		errs = append(errs, fmt.Errorf("settle time %s is negative: give a positive one, or 0", c.Settle))

@@ -314,6 +314,8 @@ type Check struct {
 	Settle metav1.Duration `json:"settle"`
 	// StaticPods are static pods, as namespace/name, that the check waits for although their manifests are not in the folder.
 	StaticPods []string `json:"staticPods,omitempty"`
+	// ConfirmSchedulers are schedulers that must be seen to know of the mirror pods before the check sets its condition. Default none.
+	ConfirmSchedulers []string `json:"confirmSchedulers,omitempty"`
 	// Continuous has the check go on after it passed, and take the condition back while a mirror pod is missing: for a rule that is enforced
 	// continuously. Default false.
 	Continuous bool `json:"continuous,omitempty"`

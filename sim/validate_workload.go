@@ -280,6 +280,9 @@ func (v *validator) gate(g *Gate, path *field.Path) {
 			v.invalid(path.Child("staticPods").Index(i), name, "must be namespace/name of a static pod's manifest")
 		}
 	}
+	for i, name := range g.Check.ConfirmSchedulers {
+		v.known(name, v.cluster.ControlPlane.schedulerNames(), "there is no such scheduler", path.Child("confirmSchedulers").Index(i))
+	}
 	if rule, err := g.DecodeRule(); g.Check.Continuous && err == nil && rule.Spec.EnforcementMode != readinessv1alpha1.EnforcementModeContinuous {
 		v.invalid(path.Child("continuous"), true, "the rule is %s, and would not look at the condition again: set gate.rule to one that is continuous",
 			rule.Spec.EnforcementMode)

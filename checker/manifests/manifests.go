@@ -24,6 +24,14 @@ import (
 //go:embed daemonset.yaml
 var YAML []byte
 
+// WitnessYAML is what a check that asks schedulers (--confirm-scheduler) needs besides: WitnessNamespace, and the right to create and delete pods there.
+//
+//go:embed witness.yaml
+var WitnessYAML []byte
+
+// WitnessNamespace is where the check's witness pods live.
+const WitnessNamespace = "static-pod-mirror-witness"
+
 // Namespace and ServiceAccountName are the identity of the check's pods.
 const (
 	Namespace          = "kube-system"

@@ -43,7 +43,7 @@ func (c *Checks) Program(_ *corev1.Pod, container *corev1.Container) kubelet.Pro
 
 // IsCheck tells the pods of the mirror-pod check from others.
 func IsCheck(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return isCheck(&c) })
+	return checker.IsWitness(pod) || slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return isCheck(&c) })
 }
 
 func isCheck(container *corev1.Container) bool {
@@ -68,18 +68,19 @@ func (c *Checks) run(ctx context.Context, container kubelet.ContainerContext) er
 	}
 	record(trace.CheckStarted, nil)
 	return checker.Run(ctx, checker.Config{
-		Client:       client.CoreV1(),
-		Folder:       container.Manifests,
-		StaticPods:   c.spec.StaticPods,
-		NodeName:     container.Node,
-		Accept:       checker.Accept(c.spec.Accept),
-		Settle:       c.spec.Settle.Duration,
-		Continuous:   c.spec.Continuous,
-		Condition:    environment(container.Container, "CONDITION"),
-		PollInterval: c.spec.PollInterval.Duration,
-		Log:          container.Log,
-		OnWaiting:    func(missing []string) { record(trace.CheckWaiting, missing) },
-		OnPassed:     func() { record(trace.CheckPassed, nil) },
+		Client:            client.CoreV1(),
+		Folder:            container.Manifests,
+		StaticPods:        c.spec.StaticPods,
+		NodeName:          container.Node,
+		Accept:            checker.Accept(c.spec.Accept),
+		Settle:            c.spec.Settle.Duration,
+		Continuous:        c.spec.Continuous,
+		ConfirmSchedulers: c.spec.ConfirmSchedulers,
+		Condition:         environment(container.Container, "CONDITION"),
+		PollInterval:      c.spec.PollInterval.Duration,
+		Log:               container.Log,
+		OnWaiting:         func(missing []string) { record(trace.CheckWaiting, missing) },
+		OnPassed:          func() { record(trace.CheckPassed, nil) },
 	})
 }
 

@@ -84,6 +84,11 @@ func (g *Gate) installCheck(ctx context.Context, cfg *rest.Config) error {
 	if err := manifests.Apply(ctx, cfg, checkermanifests.YAML); err != nil {
 		return err
 	}
+	if len(g.spec.Check.ConfirmSchedulers) > 0 {
+		if err := manifests.Apply(ctx, cfg, checkermanifests.WitnessYAML); err != nil {
+			return err
+		}
+	}
 	if !g.spec.Check.Continuous {
 		return manifests.Apply(ctx, cfg, g.spec.Check.DaemonSet)
 	}
@@ -120,7 +125,9 @@ func (g *Gate) Controller(access sim.Access, spec *sim.ReadinessController, begi
 		return nil, err
 	}
 	cfg.QPS, cfg.Burst = spec.QPS, spec.Burst
-	return &Controller{config: cfg, restarts: spec.Restarts, begin: begin, trace: out}, nil
+	c := &Controller{config: cfg, restarts: spec.Restarts, begin: begin, trace: out}
+	c.run = c.live
+	return c, nil
 }
 
 // serviceAccountGroups are those of every ServiceAccount; kube-system is where both accounts live.
@@ -131,7 +138,10 @@ type Controller struct {
 	config   *rest.Config
 	restarts []sim.Restart
 	begin    <-chan struct{}
-	trace    trace.Recorder
+	// began is when the first life saw the scale-up begin.
+	began time.Time
+	trace trace.Recorder
+	run   func(context.Context) error // one life
 }
 
 // Name implements sim.Component.
@@ -139,28 +149,8 @@ func (c *Controller) Name() string { return "readiness-controller" }
 
 // Run implements sim.Component. Each life of the controller begins with cold caches, as a process does.
 func (c *Controller) Run(ctx context.Context) error {
-	if len(c.restarts) == 0 {
-		return c.live(ctx)
-	}
-	life, end := context.WithCancel(ctx)
-	defer end()
-	ended := c.start(life)
-	select {
-	case err := <-ended:
-		return err
-	case <-c.begin:
-	}
-	start := time.Now()
 	for _, r := range c.restarts {
-		stop := time.NewTimer(time.Until(start.Add(r.At.Duration)))
-		select {
-		case err := <-ended:
-			stop.Stop()
-			return err
-		case <-stop.C:
-		}
-		end()
-		if err := <-ended; err != nil {
+		if err := c.liveUntil(ctx, r.At.Duration); err != nil || ctx.Err() != nil {
 			return err
 		}
 		c.record(trace.ComponentStopped)
@@ -168,18 +158,27 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // the end of ctx is its end
 		}
 		c.record(trace.ComponentStarted)
-		life, end = context.WithCancel(ctx) //nolint:govet // ended above, or below
-		ended = c.start(life)
 	}
-	defer end()
-	return <-ended
+	return c.run(ctx)
 }
 
-// start begins a life, and returns where its end will be told.
-func (c *Controller) start(ctx context.Context) <-chan error {
-	ended := make(chan error, 1)
-	go func() { ended <- c.live(ctx) }()
-	return ended
+// liveUntil lives until some time after the start of the scale-up. It returns earlier with the controller's own error, or with ctx.
+func (c *Controller) liveUntil(ctx context.Context, at time.Duration) error {
+	life, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		defer end()
+		select {
+		case <-c.begin:
+		case <-life.Done():
+			return
+		}
+		if c.began.IsZero() {
+			c.began = time.Now()
+		}
+		_ = sim.Sleep(life, time.Until(c.began.Add(at))) // ends early only with life
+	}()
+	return c.run(life)
 }
 
 func (c *Controller) live(ctx context.Context) error {

@@ -62,12 +62,18 @@ type container struct {
 
 // startContainers starts the init containers of an admitted pod. What follows them is KWOK's.
 func (n *node) startContainers(p *pod) {
-	p.inits = make([]container, len(p.object.Spec.InitContainers))
-	for i := range p.inits {
-		p.inits[i] = container{spec: &p.object.Spec.InitContainers[i], state: initializing()}
-	}
+	p.inits = waitingInits(p.object)
 	p.running, p.end = context.WithCancel(n.ctx)
 	n.runInits(p, 0)
+}
+
+// waitingInits are the init containers before any of them starts.
+func waitingInits(pod *corev1.Pod) []container {
+	inits := make([]container, len(pod.Spec.InitContainers))
+	for i := range inits {
+		inits[i] = container{spec: &pod.Spec.InitContainers[i], state: initializing()}
+	}
+	return inits
 }
 
 // stopContainers ends the pod's programs.
@@ -265,6 +271,13 @@ func terminate(statuses []corev1.ContainerStatus) {
 		}}
 		s.Ready, s.Started = false, &started
 	}
+}
+
+// lost is the state of a container that a kubelet cannot find when its pod ends (status manager's TerminatePod).
+func lost() corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		Reason: kubecontainer.ContainerReasonStatusUnknown, Message: "The container could not be located when the pod was terminated", ExitCode: 137,
+	}}
 }
 
 func initializing() corev1.ContainerState {

@@ -130,8 +130,11 @@ func (n *node) mirrorAdded(mirror *corev1.Pod) {
 		n.atTick(n.Behaviour.Housekeeping.Duration, n.deleteOrphanMirrors)
 		return
 	}
-	if p.state == admitted {
+	switch p.state {
+	case admitted:
 		n.reconcileMirror(p)
+	case rejected:
+		n.mirrorOfRejected(p)
 	}
 	n.writeAtTick(p)
 }

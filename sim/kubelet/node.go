@@ -67,6 +67,8 @@ type pod struct {
 	// status is what the kubelet says; nil as long as it has nothing to say. writing: a write of it is due. written: there was one.
 	status           *corev1.PodStatus
 	writing, written bool
+	// terminated: the kubelet knows that nothing of the pod runs, although it was rejected before the first housekeeping.
+	terminated bool
 	// running lasts as long as the pod's containers may run, until end is called; both are nil when they never did.
 	running context.Context
 	end     context.CancelFunc

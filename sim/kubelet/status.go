@@ -7,9 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	v1qos "k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
+	"k8s.io/kubernetes/pkg/features"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubelet/status"
 	utilnode "k8s.io/kubernetes/pkg/util/node"
@@ -84,7 +87,7 @@ func (n *node) write(p *pod) {
 		}
 	}
 	p.written = true
-	heldBack := p.state == rejected && !n.housekept
+	heldBack := p.state == rejected && !p.terminated && !n.housekept
 	if heldBack {
 		n.writeAtTick(p)
 	}
@@ -156,16 +159,37 @@ func (n *node) writeNewMirrors() {
 	}
 }
 
-// report tells the state of an admitted pod's containers, as far as the kubelet and not KWOK is in charge: up to the end of its init containers
-// (generateAPIPodStatus).
+// report tells the state of an admitted pod's containers, as far as the kubelet and not KWOK is in charge: up to the end of its init containers.
 func (n *node) report(p *pod) {
+	n.setStatus(p, n.generateStatus(p, p.phase()))
+}
+
+// mirrorOfRejected is what a kubelet makes of the mirror of a static pod that it rejected at its start: it syncs the pod nevertheless (HandlePodAdditions),
+// finds it Failed, and terminates it (status manager's TerminatePod), which takes its containers for lost.
+func (n *node) mirrorOfRejected(p *pod) {
+	old := n.lastStatus(p)
+	p.inits = waitingInits(p.object)
+	s := n.generateStatus(p, corev1.PodFailed)
+	s.Reason, s.Message = old.Reason, old.Message
+	if len(p.object.Spec.InitContainers) == 0 {
+		for i := range s.ContainerStatuses {
+			s.ContainerStatuses[i].State = lost()
+		}
+	}
+	p.terminated = true
+	n.setStatus(p, s)
+}
+
+// generateStatus is the kubelet's status of a pod in a phase, none of whose regular containers has started (generateAPIPodStatus).
+func (n *node) generateStatus(p *pod, phase corev1.PodPhase) corev1.PodStatus {
 	old := n.lastStatus(p)
 	s := corev1.PodStatus{
 		QOSClass:              v1qos.GetPodQOS(p.object),
-		Phase:                 p.phase(),
+		Phase:                 phase,
 		InitContainerStatuses: p.initStatuses(),
 		ContainerStatuses:     waitingStatuses(p.object),
 	}
+	setResources(&s, p.object)
 	all := slices.Concat(s.InitContainerStatuses, s.ContainerStatuses)
 	s.Conditions = []corev1.PodCondition{
 		status.GeneratePodReadyToStartContainersCondition(p.object, old, p.sandbox()),
@@ -184,7 +208,21 @@ func (n *node) report(p *pod) {
 		}
 		s.HostIP = s.HostIPs[0].IP
 	}
-	n.setStatus(p, s)
+	return s
+}
+
+// setResources sets what the pod was allocated (convertStatusToAPIStatus, and getEffectiveAllocatedResources of a pod that does not run yet). Kubelet and
+// scheduler add a pod's overhead to it once more when they count the pod: v1.36 and v1.37 count it twice from here on.
+func setResources(s *corev1.PodStatus, pod *corev1.Pod) {
+	if !utilfeature.DefaultFeatureGate.Enabled(features.InPlacePodLevelResourcesVerticalScaling) {
+		return
+	}
+	options := resourcehelper.PodResourcesOptions{
+		SkipPodLevelResources:                    !utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources),
+		UseDRANodeAllocatableResourceClaimStatus: utilfeature.DefaultFeatureGate.Enabled(features.DRANodeAllocatableResources),
+	}
+	s.AllocatedResources = resourcehelper.PodRequests(pod, options)
+	s.Resources = &corev1.ResourceRequirements{Requests: s.AllocatedResources.DeepCopy(), Limits: resourcehelper.PodLimits(pod, options)}
 }
 
 // notInitialized hides that a pod was initialized once, from a function that otherwise keeps the condition True while init containers run again

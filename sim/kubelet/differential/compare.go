@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
 // Outcome is what became of the pods of a sequence, by the names in it.
@@ -92,6 +93,9 @@ func (p *play) fate(name string, finished bool) Fate {
 	switch f.Verdict {
 	case Rejected:
 		f.Status = complete(&pod.Status)
+		if kubetypes.IsMirrorPod(pod) {
+			f.Status = slices.DeleteFunc(f.Status, func(line string) bool { return strings.HasPrefix(line, more) })
+		}
 	case Preempted:
 		if _, c := podutil.GetPodCondition(&pod.Status, corev1.DisruptionTarget); c != nil {
 			f.Status = []string{describe(c) + " " + c.Message}
@@ -99,6 +103,9 @@ func (p *play) fate(name string, finished bool) Fate {
 	}
 	return f
 }
+
+// more begins the line with what else there is in a status.
+const more = "more: "
 
 // complete is a status beyond phase, reason and message, line by line.
 func complete(s *corev1.PodStatus) []string {
@@ -112,7 +119,7 @@ func complete(s *corev1.PodStatus) []string {
 	rest := s.DeepCopy()
 	rest.Phase, rest.Reason, rest.Message, rest.QOSClass, rest.ObservedGeneration, rest.StartTime, rest.Conditions = "", "", "", "", 0, nil, nil
 	if diff := cmp.Diff(corev1.PodStatus{}, *rest); diff != "" {
-		lines = append(lines, "more: "+rest.String())
+		lines = append(lines, more+rest.String())
 	}
 	return lines
 }

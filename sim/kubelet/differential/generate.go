@@ -42,6 +42,9 @@ func Generate(seed random.Seed, index int) *Sequence {
 	for range g.IntN(4) {
 		g.sequence.Static = append(g.sequence.Static, g.staticPod())
 	}
+	for g.sequence.leftToChance() {
+		g.sequence.Static = g.sequence.Static[:len(g.sequence.Static)-1]
+	}
 	if g.chance(0.08) { // few: a rejection that early is written by the kubelet 10 s after its start
 		for range 1 + g.IntN(2) {
 			g.sequence.Early = append(g.sequence.Early, g.earlyPod())
@@ -126,9 +129,10 @@ func (g *generator) create() {
 		burst += 1 + g.IntN(3)
 	}
 	var pods []Pod
-	for range burst {
+	for i := range burst {
 		p := g.pod("p")
 		p.Critical = g.chance(0.1)
+		p.Overhead = p.Overhead && i == burst-1 // it counts twice as soon as its status shows: for those that follow at once, that is left to chance
 		pods = append(pods, p)
 	}
 	if slices.ContainsFunc(pods, func(p Pod) bool { return p.Critical }) {

@@ -37,12 +37,13 @@ type containers interface {
 }
 
 const (
-	// patience is for one thing to happen. The longest that does is the kubelet's status tick of 10 s; the rest is for a busy machine.
-	patience = time.Minute
+	// patience is for one thing to happen. The longest is a mirror whose first attempt failed, on a busy machine for instance: the kubelet waits for up to 90 s.
+	patience = 2 * time.Minute
 	// apart is the resolution of creation times, which order the pods that are there when a kubelet starts.
 	apart = time.Second
 
-	// probe is a pod that is rejected whatever the node has free. Events are sent in order: with its rejection all earlier ones have arrived.
+	// probe begins the names of pods that are rejected whatever the node has free. Events are sent in order: with its rejection all earlier ones have arrived,
+	// and the kubelet has seen what was in the API before.
 	probe = "probe"
 	// orphan is a mirror pod without a static pod. A kubelet deletes it at its first housekeeping.
 	orphan = "orphan"
@@ -72,6 +73,7 @@ type play struct {
 	view     *view
 	// removed are the static pods whose manifests were removed.
 	removed map[string]bool
+	probes  int
 }
 
 // Play plays a sequence on a node of its own, which must not exist, and leaves nothing behind but an empty namespace of the same name. Its error is about
@@ -196,7 +198,33 @@ func (p *play) createAll(ctx context.Context, pods []Pod) error {
 			return err
 		}
 	}
-	return p.waitForDecisions(ctx, pods)
+	if err := p.waitForDecisions(ctx, pods); err != nil || !slices.ContainsFunc(pods, func(pod Pod) bool { return pod.Critical }) {
+		return err
+	}
+	return p.catchUp(ctx)
+}
+
+// catchUp waits until the kubelet has seen what is in the API, all of its events have arrived, and the pods that it preempted have ended.
+func (p *play) catchUp(ctx context.Context) error {
+	p.probes++
+	pod := Pod{Name: fmt.Sprintf("%s-%d", probe, p.probes), Containers: []Container{{}}, NodeSelector: map[string]string{labelKey: probe}}
+	if _, err := p.create(ctx, pod.object(p.node, p.node)); err != nil {
+		return err
+	}
+	if err := p.view.wait(ctx, "the event about "+pod.Name, func() bool { return len(p.view.admissionEvents(pod.Name)) > 0 }); err != nil {
+		return err
+	}
+	for _, name := range p.view.names() {
+		if !slices.ContainsFunc(p.view.admissionEvents(name), func(e Event) bool { return e.Reason == preempting }) {
+			continue
+		}
+		if err := p.view.wait(ctx, "the end of the preempted pod "+name, func() bool {
+			return p.view.isGone(name) || podutil.IsPodPhaseTerminal(p.view.pod(name).Status.Phase)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *play) waitForDecisions(ctx context.Context, pods []Pod) error {
@@ -211,11 +239,17 @@ func (p *play) waitForDecisions(ctx context.Context, pods []Pod) error {
 
 // decided tells whether the kubelet has said what becomes of a pod: a rejected one has no conditions, an admitted one has all.
 func decided(pod *corev1.Pod) bool {
-	if pod == nil {
-		return false
-	}
+	return pod != nil && (podutil.IsPodPhaseTerminal(pod.Status.Phase) || hasConditions(pod))
+}
+
+func hasConditions(pod *corev1.Pod) bool {
 	_, condition := podutil.GetPodCondition(&pod.Status, corev1.ContainersReady)
-	return podutil.IsPodPhaseTerminal(pod.Status.Phase) || condition != nil
+	return condition != nil
+}
+
+// isRejected tells whether the kubelet has said that it rejected a pod.
+func (p *play) isRejected(name string) bool {
+	return slices.ContainsFunc(p.view.admissionEvents(name), func(e Event) bool { return e.Reason != preempting })
 }
 
 // delete begins to delete a pod that runs.
@@ -302,13 +336,19 @@ func (p *play) putStatic(ctx context.Context, pod *Pod) error {
 	if err != nil {
 		return err
 	}
+	if err := p.catchUp(ctx); err != nil { // files do not come through the API, and would overtake what does
+		return err
+	}
 	if err := p.kubelets.PutStaticPod(p.node, pod.file(), manifest); err != nil {
 		return err
 	}
 	name := p.mirror(pod.Name)
-	return p.view.wait(ctx, "the decision about static pod "+pod.Name, func() bool {
+	if err := p.view.wait(ctx, "the decision about static pod "+pod.Name, func() bool {
 		return p.view.pod(name) != nil || len(p.view.admissionEvents(name)) > 0
-	})
+	}); err != nil {
+		return err
+	}
+	return p.catchUp(ctx)
 }
 
 // removeStatic waits until the mirror has followed the static pod.
@@ -328,16 +368,16 @@ func (p *play) removeStatic(ctx context.Context, name string) error {
 }
 
 func (p *play) waitForStatus(ctx context.Context, name string) error {
-	return p.view.wait(ctx, "the status of "+name, func() bool { return decided(p.view.pod(name)) })
+	return p.view.wait(ctx, "the status of "+name, func() bool {
+		pod := p.view.pod(name)
+		// The status of a rejected static pod comes in two parts, in no order: its phase, and its conditions.
+		return decided(pod) && (!kubetypes.IsMirrorPod(pod) || !p.isRejected(name) || podutil.IsPodPhaseTerminal(pod.Status.Phase) && hasConditions(pod))
+	})
 }
 
 // settle waits until everything has been said: the statuses of all pods, and all events.
 func (p *play) settle(ctx context.Context) error {
-	pod := Pod{Name: probe, Containers: []Container{{}}, NodeSelector: map[string]string{labelKey: probe}}
-	if err := p.createAll(ctx, []Pod{pod}); err != nil {
-		return err
-	}
-	if err := p.view.wait(ctx, "the event about "+probe, func() bool { return len(p.view.admissionEvents(probe)) > 0 }); err != nil {
+	if err := p.catchUp(ctx); err != nil {
 		return err
 	}
 	for _, name := range p.view.names() {
@@ -345,12 +385,6 @@ func (p *play) settle(ctx context.Context) error {
 			continue
 		}
 		if err := p.waitForStatus(ctx, name); err != nil {
-			return err
-		}
-		preempted := slices.ContainsFunc(p.view.admissionEvents(name), func(e Event) bool { return e.Reason == preempting })
-		if err := p.view.wait(ctx, "the end of the preempted pod "+name, func() bool {
-			return !preempted || podutil.IsPodPhaseTerminal(p.view.pod(name).Status.Phase)
-		}); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mirrorgap/mirrorgap/sim"
 )
 
 // Sequence is a node and what happens on it. Its JSON form is what a regression test keeps.
@@ -141,6 +143,30 @@ func (c *Container) object(name string) corev1.Container {
 
 func isExtended(name corev1.ResourceName) bool {
 	return name == knownResource || name == unknownResource
+}
+
+// leftToChance tells whether the static pods of the start do not all fit: the kubelet takes them in the order of a map, and which of them gets the room is
+// left to chance, as is how much of it the others miss.
+func (s *Sequence) leftToChance() bool {
+	room := sim.Amounts(s.Node.Capacity)
+	maps.Copy(room, sim.Amounts(s.Node.Allocatable))
+	ports := map[int32]bool{}
+	for i := range s.Static {
+		p := &s.Static[i]
+		room[string(corev1.ResourcePods)]--
+		for name, amount := range sim.PodAmounts(p.object("", "")) {
+			if _, known := room[name]; known { // the kubelet does not look at what a node does not have
+				room[name] -= amount
+			}
+		}
+		for _, c := range p.Containers {
+			if c.HostPort > 0 && ports[c.HostPort] {
+				return true
+			}
+			ports[c.HostPort] = true
+		}
+	}
+	return len(s.Static) > 1 && slices.ContainsFunc(slices.Collect(maps.Values(room)), func(left int64) bool { return left < 0 })
 }
 
 // Pods is the number of pods of a sequence.

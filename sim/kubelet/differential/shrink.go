@@ -41,7 +41,9 @@ func simpler(s *Sequence) []*Sequence {
 	try := func(change func(*Sequence)) {
 		c := s.clone()
 		change(c)
-		all = append(all, c)
+		if !c.leftToChance() {
+			all = append(all, c)
+		}
 	}
 	half := len(s.Steps) / 2
 	if half > 0 {

@@ -1,6 +1,7 @@
 package real
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	cadvisortest "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 	"k8s.io/kubernetes/pkg/kubemark"
+	"k8s.io/utils/ptr"
 )
 
 // configuration is kubemark's, brought back to the kubelet's defaults where it departs from them for its own purpose.
@@ -78,6 +80,28 @@ func (c *containerManager) GetCapacity(_ klog.Logger, localStorageCapacityIsolat
 		list[corev1.ResourceEphemeralStorage] = storage
 	}
 	return list
+}
+
+// NewPodContainerManager implements cm.ContainerManager.
+func (c *containerManager) NewPodContainerManager() cm.PodContainerManager {
+	return &podContainerManager{c.ContainerManager.NewPodContainerManager()}
+}
+
+// cpuPeriod is the kubelet's CPUCFSQuotaPeriod in microseconds (pkg/kubelet/apis/config/v1beta1/defaults.go).
+const cpuPeriod = 100_000
+
+// podContainerManager is the stub, with cgroups that say what the kubelet wrote into them; what it did not write is the kernel's default. The kernel keeps a
+// weight in place of shares, which rounds them; that is left out.
+type podContainerManager struct{ cm.PodContainerManager }
+
+// GetPodCgroupConfig implements cm.PodContainerManager.
+func (*podContainerManager) GetPodCgroupConfig(pod *corev1.Pod, _ corev1.ResourceName) (*cm.ResourceConfig, error) {
+	config := cm.ResourceConfigForPod(pod, true, cpuPeriod, false, kubeletconfig.NoneMemoryReservationPolicy)
+	config.CPUShares = cmp.Or(config.CPUShares, ptr.To[uint64](cm.MinShares))
+	config.CPUQuota = cmp.Or(config.CPUQuota, ptr.To[int64](-1))
+	config.CPUPeriod = cmp.Or(config.CPUPeriod, ptr.To[uint64](cpuPeriod))
+	config.Memory = cmp.Or(config.Memory, ptr.To[int64](-1))
+	return config, nil
 }
 
 // GetNodeAllocatableReservation implements cm.ContainerManager: what allocatable lacks of the capacity, which for cpu is in whole cores.

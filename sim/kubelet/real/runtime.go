@@ -32,6 +32,9 @@ type containerRuntime struct {
 	held map[types.UID]chan struct{}
 }
 
+// terminatedExitCode is that of a container that SIGTERM ends: 128 + 15.
+const terminatedExitCode = 143
+
 // runningContainer is a container that was started and has not ended.
 type runningContainer struct {
 	id, name string
@@ -223,7 +226,7 @@ func (r *containerRuntime) StopContainer(ctx context.Context, request *runtimeap
 	}
 	r.mu.Lock()
 	if c, ok := r.containers[request.GetContainerId()]; ok {
-		r.endLocked(c)
+		r.exitLocked(c, terminatedExitCode)
 	}
 	r.mu.Unlock()
 	return r.RemoteRuntime.StopContainer(ctx, request)
