@@ -46,6 +46,15 @@ test-light: assets ## test the packages that build in seconds
 test-heavy: assets ## test the packages that run Kubernetes components
 	go test -p 1 -vet=off -timeout 30m $(HEAVY) # make lint vets them
 
+.PHONY: test-long
+test-long: build assets ## run every experiment of the library with its thresholds, and the admission test with 1,000 sequences (about 2 hours)
+	MIRRORGAP_LONG=1 go test -p 1 -vet=off -timeout 60m ./sim/kubelet/differential
+	./.ci/long
+
+# make repro-issue-115325: the experiment of a public report (docs/regression.md)
+repro-issue-%: build
+	./bin/mirrorgap gate issue-$*
+
 .PHONY: bench
 bench: build ## benchmarks, in the format that benchstat reads
 	go test -run '^$$' -bench . -benchmem -timeout 60m $(LIGHT)

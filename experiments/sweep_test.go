@@ -24,8 +24,12 @@ func small(name string) (Source, bool) {
 
 // fromFolder has the experiments of the library without importing it, which imports this package.
 func fromFolder(name string) (Source, bool) {
-	data, err := os.ReadFile(filepath.Join("library", name+".yaml"))
-	return Source{name + ".yaml", data, folder("library")}, err == nil
+	paths, err := filepath.Glob(filepath.Join("library", "*", name+".yaml"))
+	if err != nil || len(paths) != 1 {
+		paths = []string{filepath.Join("library", name+".yaml")}
+	}
+	data, err := os.ReadFile(paths[0])
+	return Source{name + ".yaml", data, folder(filepath.Dir(paths[0]))}, err == nil
 }
 
 // TestBadSweeps holds every error to its text, as TestBadFiles does.

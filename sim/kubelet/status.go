@@ -212,7 +212,7 @@ func (n *node) generateStatus(p *pod, phase corev1.PodPhase) corev1.PodStatus {
 }
 
 // setResources sets what the pod was allocated (convertStatusToAPIStatus, and getEffectiveAllocatedResources of a pod that does not run yet). Kubelet and
-// scheduler add a pod's overhead to it once more when they count the pod: v1.36 and v1.37 count it twice from here on.
+// scheduler add a pod's overhead to it once more when they count the pod: it counts twice from here on (kubernetes/kubernetes#139627, open in v1.37).
 func setResources(s *corev1.PodStatus, pod *corev1.Pod) {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.InPlacePodLevelResourcesVerticalScaling) {
 		return
