@@ -44,6 +44,7 @@ func (c *Config) confirm(ctx context.Context) error {
 
 // confirmBy makes a witness, waits for the scheduler's word about it, and deletes it. Whatever fails is tried again.
 func (c *Config) confirmBy(ctx context.Context, scheduler string) error {
+	c.logf("all mirror pods are there; waiting for scheduler %s to see them", scheduler)
 	for {
 		seen, err := c.testify(ctx, scheduler)
 		if ctx.Err() != nil {

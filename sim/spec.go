@@ -95,7 +95,7 @@ type Kubelet struct {
 	// APIUnreachable is how long after its start, and after each restart, a kubelet cannot reach the API server. Default 0.
 	APIUnreachable *metav1.Duration `json:"apiUnreachable,omitempty"`
 	// ReadyDelay is the time from Node CREATE to Ready=True.
-	// Default empirical, 227–354 ms (measured on the real kubelet v1.37.2 by mirrorgap validate-model, docs/model-agreement.md).
+	// Default empirical, 227–338 ms (measured on the real kubelet v1.37.2 by mirrorgap validate-model, docs/model-agreement.md).
 	ReadyDelay *random.Delay `json:"readyDelay,omitempty"`
 	// MirrorDelay is the time from Node CREATE to the creation of a static pod's mirror, one draw a static pod.
 	// Default preset kubelet-1.22-1.31 (U(60 s, 90 s), kubernetes/kubernetes#126870).

@@ -90,7 +90,7 @@ const (
 	// and is tried again at the pod's resync: 1 min × U(1.0, 1.5) (pkg/kubelet/pod_workers.go, workerResyncIntervalJitterFactor;
 	// kubernetes/kubernetes#115325, fixed by #126870).
 	PresetKubelet122 Preset = "kubelet-1.22-1.31"
-	// PresetKubelet132 is kubelets from 1.32: lognormal, median 20 ms, sigma 0.6. Since kubernetes/kubernetes#126870 they poll the lister every 100 ms;
+	// PresetKubelet132 is kubelets from 1.32: lognormal, median 17 ms, sigma 0.45. Since kubernetes/kubernetes#126870 they poll the lister every 100 ms;
 	// the distribution was measured on the real kubelet v1.37.2 with 2 static pods by mirrorgap validate-model (docs/model-agreement.md), less the time that
 	// the creation itself takes. (20 mirrors take up to 0.5 s, since they are created one after another.)
 	PresetKubelet132 Preset = "kubelet-1.32"
@@ -107,7 +107,7 @@ func (p Preset) delay() *Delay {
 	case PresetKubelet122:
 		return Uniform(60*time.Second, 90*time.Second)
 	case PresetKubelet132:
-		return Lognormal(20*time.Millisecond, 0.6)
+		return Lognormal(17*time.Millisecond, 0.45)
 	}
 	return nil
 }
