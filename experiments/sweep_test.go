@@ -152,10 +152,10 @@ func TestCases(t *testing.T) {
 		}
 	}
 	want := []string{
-		`mirrorDelay=kubelet-1.32,staticPod=agent,cpu=4: ["kubelet-1.32" "agent" "4"]: agent from agent.yaml, mirror after 186.259742ms, resync 186.259742ms, cpu 4`,
-		`mirrorDelay=kubelet-1.32,staticPod=agent,cpu=8: ["kubelet-1.32" "agent" "8"]: agent from agent.yaml, mirror after 186.259742ms, resync 186.259742ms, cpu 8`,
-		`mirrorDelay=kubelet-1.32,staticPod=other,cpu=4: ["kubelet-1.32" "other" "4"]: other from other.yaml, mirror after 186.259742ms, resync 186.259742ms, cpu 4`,
-		`mirrorDelay=kubelet-1.32,staticPod=other,cpu=8: ["kubelet-1.32" "other" "8"]: other from other.yaml, mirror after 186.259742ms, resync 186.259742ms, cpu 8`,
+		`mirrorDelay=kubelet-1.32,staticPod=agent,cpu=4: ["kubelet-1.32" "agent" "4"]: agent from agent.yaml, mirror after 90.628683ms, resync 90.628683ms, cpu 4`,
+		`mirrorDelay=kubelet-1.32,staticPod=agent,cpu=8: ["kubelet-1.32" "agent" "8"]: agent from agent.yaml, mirror after 90.628683ms, resync 90.628683ms, cpu 8`,
+		`mirrorDelay=kubelet-1.32,staticPod=other,cpu=4: ["kubelet-1.32" "other" "4"]: other from other.yaml, mirror after 90.628683ms, resync 90.628683ms, cpu 4`,
+		`mirrorDelay=kubelet-1.32,staticPod=other,cpu=8: ["kubelet-1.32" "other" "8"]: other from other.yaml, mirror after 90.628683ms, resync 90.628683ms, cpu 8`,
 		`mirrorDelay=measured--mine,staticPod=agent,cpu=4: ["measured, mine" "agent" "4"]: agent from agent.yaml, mirror after 20s, resync 20s, cpu 4`,
 		`mirrorDelay=measured--mine,staticPod=agent,cpu=8: ["measured, mine" "agent" "8"]: agent from agent.yaml, mirror after 20s, resync 20s, cpu 8`,
 		`mirrorDelay=measured--mine,staticPod=other,cpu=4: ["measured, mine" "other" "4"]: other from other.yaml, mirror after 20s, resync 20s, cpu 4`,
