@@ -298,7 +298,7 @@ func (r *run) startComponents(ctx context.Context, logs string) error {
 			return err
 		}
 	}
-	return r.startKubelets(logs)
+	return r.startKubelets(logs) //nolint:contextcheck // it starts nothing that would need ctx
 }
 
 func (r *run) startControlPlane(logs string) error {

@@ -94,10 +94,10 @@ func (a *Autoscaler) Run(ctx context.Context) error {
 		}
 		scan = scan.Add(a.spec.ScanInterval.Duration)
 		missing, err := a.scan(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the end of ctx is its end
+		case err != nil:
 			return fmt.Errorf("autoscaler: %w", err)
 		}
 		for range missing {

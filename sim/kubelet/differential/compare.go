@@ -139,12 +139,12 @@ type Difference struct {
 }
 
 // Compare lists the pods about which two outcomes of one sequence differ, in the order of their names. Nil: they agree.
-func Compare(model, real Outcome) []Difference {
+func Compare(model, actual Outcome) []Difference {
 	names := maps.Clone(model)
-	maps.Copy(names, real)
+	maps.Copy(names, actual)
 	var differences []Difference
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if diff := cmp.Diff(real[name], model[name]); diff != "" {
+		if diff := cmp.Diff(actual[name], model[name]); diff != "" {
 			differences = append(differences, Difference{Pod: name, Detail: diff})
 		}
 	}

@@ -66,7 +66,6 @@ func behaviour() sim.Kubelet {
 // play is one sequence on one side.
 type play struct {
 	*Sequence
-	side     string
 	client   kubernetes.Interface
 	kubelets Kubelets
 	node     string // and the namespace of all its pods
@@ -89,7 +88,7 @@ func Play(ctx context.Context, client kubernetes.Interface, kubelets Kubelets, n
 	if p.view, err = newView(watching, client, node); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.clear()) }()
+	defer func() { err = errors.Join(err, p.clear(context.WithoutCancel(ctx))) }()
 	if err := p.run(ctx); err != nil {
 		return nil, fmt.Errorf("play %s on node %s: %w", s.Name, node, err)
 	}
@@ -391,9 +390,9 @@ func (p *play) settle(ctx context.Context) error {
 	return nil
 }
 
-// clear ends the kubelet and deletes what was created, even when the context has ended.
-func (p *play) clear() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// clear ends the kubelet and deletes what was created.
+func (p *play) clear(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	p.kubelets.Stop(p.node)
 	at := metav1.ListOptions{}

@@ -104,7 +104,7 @@ func newBench(ctx context.Context, config Config) (*bench, error) {
 	if _, err := client.NodeV1().RuntimeClasses().Create(ctx, &overhead, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("create RuntimeClass: %w", err)
 	}
-	model, err := kubelet.New(kubelet.Config{Seed: config.Seed, Access: access})
+	model, err := kubelet.New(kubelet.Config{Seed: config.Seed, Access: access}) //nolint:contextcheck // it starts nothing that would need ctx
 	if err != nil {
 		return nil, err
 	}

@@ -117,6 +117,7 @@ func (n *node) startProcess() error {
 	if err != nil {
 		return err
 	}
+	//nolint:noctx // it is ended by Kill and Stop, in its own way
 	p := &process{cmd: exec.Command(n.kubelets.config.Binary), wanted: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd.Args = []string{"kubelet", path}
 	p.cmd.Stderr = log

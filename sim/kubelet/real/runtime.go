@@ -214,7 +214,7 @@ func (r *containerRuntime) started(id string) *runningContainer {
 		return nil
 	}
 	c := &runningContainer{id: id, name: name, pod: config}
-	c.ctx, c.end = context.WithCancel(context.Background())
+	c.ctx, c.end = context.WithCancel(context.Background()) //nolint:forbidigo // a container outlives the kubelet's request to start it
 	r.containers[id] = c
 	return c
 }
