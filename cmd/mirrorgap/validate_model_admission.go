@@ -64,7 +64,7 @@ func writeAdmission(dir string, found *differential.Report, planned int) error {
 func admissionOf(found *differential.Report, planned int) *agreement.Admission {
 	a := &agreement.Admission{
 		Seed: uint64(found.Seed), Planned: planned, Sequences: found.Sequences, Pods: found.Pods, Decisions: map[string]int{}, Reasons: found.Reasons,
-		Disagreements: len(found.Disagreements),
+		Disagreements: len(found.Disagreements), Repeated: found.Repeated,
 	}
 	for verdict, n := range found.Decisions {
 		a.Decisions[string(verdict)] = n

@@ -62,6 +62,8 @@ type Admission struct {
 	// were played again.
 	Disagreements int `json:"disagreements"`
 	Flaky         int `json:"flaky,omitempty"`
+	// Repeated is how many sequences had to be played a second time, because on one side something did not come in time.
+	Repeated int `json:"repeated,omitempty"`
 	// Rate is the share of sequences with a disagreement. The sequences are drawn independently of one another.
 	Rate stats.Estimate `json:"rate"`
 	// Examples are disagreements, shrunk.

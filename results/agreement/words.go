@@ -90,6 +90,9 @@ func (a *Admission) Summary() string {
 // Details are the verdicts and reasons of the decisions, and what was not exercised.
 func (a *Admission) Details() string {
 	text := "Decisions of the real kubelet: " + counts(a.Decisions) + ". Reasons of rejections: " + counts(a.Reasons) + "."
+	if a.Repeated > 0 {
+		text += fmt.Sprintf(" Played a second time, because on one side something did not come in time: %s.", whole(a.Repeated))
+	}
 	if len(a.NotExercised) > 0 {
 		text += " In no sequence, so that nothing is known of it: " + strings.Join(a.NotExercised, ", ") + "."
 	}

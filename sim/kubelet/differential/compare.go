@@ -133,7 +133,7 @@ func (p *play) anonymous(message string) string { return strings.ReplaceAll(mess
 
 // Difference is a pod about which model and real kubelet do not agree.
 type Difference struct {
-	Pod string `json:"pod"`
+	Pod string `json:"pod"` // empty: one side could not play the sequence to its end
 	// Detail shows both sides: what only the real kubelet says begins with -, what only the model says with +.
 	Detail string `json:"detail"`
 }

@@ -59,8 +59,8 @@ func TestDifferential(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d sequences with %d pods in %s: decisions %v, rejections %v, coverage %v",
-			report.Sequences, report.Pods, time.Since(start).Round(time.Second), report.Decisions, report.Reasons, report.Coverage)
+		t.Logf("%d sequences (%d of them played again) with %d pods in %s: decisions %v, rejections %v, coverage %v",
+			report.Sequences, report.Repeated, report.Pods, time.Since(start).Round(time.Second), report.Decisions, report.Reasons, report.Coverage)
 		for _, d := range report.Disagreements {
 			small, err := json.Marshal(d.Sequence)
 			if err != nil {
