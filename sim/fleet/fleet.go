@@ -285,7 +285,8 @@ func (f *Fleet) leave(ctx context.Context, g, index int) error {
 	node := f.config.Groups[g].NodeName(index)
 	f.setThere(g, index, false)
 	f.kubelets(g).Stop(node)
-	if err := f.client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{}); err != nil {
+	err := f.client.CoreV1().Nodes().Delete(ctx, node, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) { // a kubelet that did not reach the API has not registered
 		return fmt.Errorf("delete node %s: %w", node, err)
 	}
 	return nil

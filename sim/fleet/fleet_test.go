@@ -226,8 +226,6 @@ func TestImpossibleActions(t *testing.T) {
 		"a node that has left": {`{initial: 1, actions: [{at: 1s, nodes: [0], leave: {}}, {at: 2s, nodes: [0], removeStaticPod: p}]`,
 			"a-0, which is not there"},
 		"a mirror that does not exist": {`{initial: 1, actions: [{at: 1s, nodes: [0], deleteMirror: proxy}]`, "proxy-a-0: node a-0 has none of that name yet"},
-		"a node that has not registered": {`{initial: 1, scaleUp: {to: 2}, actions: [{at: 0s, nodes: [1], leave: {}}]`,
-			`delete node a-1: nodes "a-1" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -241,6 +239,20 @@ func TestImpossibleActions(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLeavesBeforeItRegistered: a machine may go before its kubelet has reached the API.
+func TestLeavesBeforeItRegistered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, m := testFleet(t, `[{initial: 1, scaleUp: {to: 2}, actions: [{at: 3s, nodes: [1], leave: {}}], name: a, capacity: {cpu: 4, memory: 8Gi}}]`, nodes("a-0")...)
+		if err := f.Initial(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Grow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, m, "0s start a-0", "0s start a-1", "3s stop a-1", "3s delete nodes a-1 with grace the default")
+	})
 }
 
 func TestKubeletErrorsEndTheScript(t *testing.T) {
