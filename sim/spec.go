@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -263,6 +264,16 @@ type Workload struct {
 	Phase WorkloadPhase `json:"phase,omitempty"`
 	// After delays the creation, counted from the start of that phase.
 	After metav1.Duration `json:"after,omitempty"`
+}
+
+// NodesLeave tells whether any Node object is deleted: what it owned is garbage then.
+func (c *Cluster) NodesLeave() bool {
+	for i := range c.NodeGroups {
+		if slices.ContainsFunc(c.NodeGroups[i].Actions, func(a Action) bool { return a.Leave != nil }) {
+			return true
+		}
+	}
+	return false
 }
 
 // WorkloadPhase is a phase of a run in which workloads are created.

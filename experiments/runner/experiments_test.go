@@ -213,7 +213,9 @@ var _ = Describe("an experiment", func() {
 			Expect(returned.Initial).To(BeFalse(), "a node that returns is a new one")
 			Expect(node(r, "pool-0")).To(BeIdenticalTo(returned))
 			Expect(r.Nodes[:4]).To(ContainElement(And(HaveField("Name", "pool-0"), HaveField("Gone", Not(BeNil())))))
-			Expect(returned.Exposure.Duration).To(BeZero(), "it adopts the mirror pod that is still there")
+			if arm == "gated" { // without the gate it depends on when the old Node's mirror pod is collected
+				Expect(returned.Exposure.Duration).To(BeZero(), "the check waits for a mirror pod of the node itself")
+			}
 			Expect(returned.Hold != nil).To(Equal(arm == "gated"), "the gate holds the node that returns")
 			Expect(node(r, "pool-1").Exposure.Duration).To(BeNumerically("<", time.Second), "the mirror pod stays over a reboot")
 			Expect(node(r, "pool-2").Exposure.Duration).To(BeNumerically(">", 2*time.Second), "a mirror pod that is deleted opens the gap until it is back")

@@ -315,7 +315,7 @@ func (r *run) startControlPlane(logs string) error {
 	if err != nil {
 		return err
 	}
-	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager), kwok}
+	components := []sim.Component{scheduler, control.NewControllerManager(r.engine, spec.ControllerManager, r.cluster.NodesLeave()), kwok}
 	for _, name := range spec.OtherSchedulers {
 		other, err := control.NewOtherScheduler(r.engine, name)
 		if err != nil {

@@ -3,24 +3,33 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/controller-manager/pkg/clientbuilder"
+	"k8s.io/controller-manager/pkg/informerfactory"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 
 	"github.com/mirrorgap/mirrorgap/sim"
 )
 
-// controllerNames are the controllers of kube-controller-manager that run. The others have nothing to do in a simulation, except the garbage
-// collector, which is left out because it lists and watches every resource: dependents of deleted objects stay.
+// controllerNames are the controllers of kube-controller-manager that always run. The others have nothing to do in a simulation, but for the garbage collector,
+// which lists and watches every resource and so runs only where somebody needs it.
 var controllerNames = []string{
 	names.DeploymentController,
 	names.ReplicaSetController,
@@ -39,11 +48,13 @@ const controllerManagerUser = "system:kube-controller-manager"
 type ControllerManager struct {
 	access   sim.Access
 	throttle sim.Client
+	collect  bool
 }
 
 // NewControllerManager makes the controllers. spec overrides kube-controller-manager's client QPS 20 and burst 30, which every controller has for itself.
-func NewControllerManager(access sim.Access, spec sim.Client) *ControllerManager {
-	return &ControllerManager{access: access, throttle: spec}
+// With collect the garbage collector runs, too: it deletes the mirror pods of Nodes that are gone.
+func NewControllerManager(access sim.Access, spec sim.Client, collect bool) *ControllerManager {
+	return &ControllerManager{access: access, throttle: spec, collect: collect}
 }
 
 // Name implements sim.Component.
@@ -72,10 +83,19 @@ func (m *ControllerManager) Run(ctx context.Context) error {
 		InformersStarted: started,
 		ResyncPeriod:     func() time.Duration { return config.Generic.MinResyncPeriod.Duration },
 	}
-	controllers, err := buildControllers(ctx, controllerContext)
+	run := controllerNames
+	startMetadata := func() {}
+	if m.collect {
+		if startMetadata, err = prepareGarbageCollector(ctx, &controllerContext); err != nil {
+			return err
+		}
+		run = append(slices.Clone(run), names.GarbageCollectorController)
+	}
+	controllers, err := buildControllers(ctx, controllerContext, run)
 	if err != nil {
 		return err
 	}
+	startMetadata()
 	controllerContext.InformerFactory.Start(ctx.Done())
 	defer controllerContext.InformerFactory.Shutdown()
 	close(started)
@@ -87,10 +107,39 @@ func (m *ControllerManager) Run(ctx context.Context) error {
 	return nil
 }
 
-func buildControllers(ctx context.Context, controllerContext app.ControllerContext) ([]app.Controller, error) {
+// prepareGarbageCollector adds to the context what the garbage collector needs, as kube-controller-manager does (CreateControllerContext). Start starts its
+// informers of metadata.
+func prepareGarbageCollector(ctx context.Context, c *app.ControllerContext) (start func(), err error) {
+	const user = "generic-garbage-collector"
+	cfg, err := c.ClientBuilder.Config(user)
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make the garbage collector's client: %w", err)
+	}
+	discoverer, err := c.ClientBuilder.DiscoveryClient(user)
+	if err != nil {
+		return nil, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(discoverer))
+	go wait.Until(mapper.Reset, 30*time.Second, ctx.Done())
+	c.RESTMapper = mapper
+	metadataInformers := metadatainformer.NewSharedInformerFactoryWithOptions(client, c.ResyncPeriod(), metadatainformer.WithTransform(dropManagedFields))
+	c.ObjectOrMetadataInformerFactory = informerfactory.NewInformerFactory(c.InformerFactory, metadataInformers)
+	ignored := map[schema.GroupResource]struct{}{}
+	for _, r := range c.ComponentConfig.GarbageCollectorController.GCIgnoredResources {
+		ignored[schema.GroupResource{Group: r.Group, Resource: r.Resource}] = struct{}{}
+	}
+	c.GraphBuilder = garbagecollector.NewDependencyGraphBuilder(ctx, client, mapper, ignored, c.ObjectOrMetadataInformerFactory, c.InformersStarted)
+	return func() { metadataInformers.Start(ctx.Done()) }, nil
+}
+
+func buildControllers(ctx context.Context, controllerContext app.ControllerContext, run []string) ([]app.Controller, error) {
 	descriptors := app.NewControllerDescriptors()
-	controllers := make([]app.Controller, 0, len(controllerNames))
-	for _, name := range controllerNames {
+	controllers := make([]app.Controller, 0, len(run))
+	for _, name := range run {
 		descriptor, ok := descriptors[name]
 		if !ok {
 			return nil, fmt.Errorf("kube-controller-manager of this version has no %s", name)
