@@ -108,14 +108,16 @@ func record(behaviour, dir, arm, seed, run string) error {
 	return err
 }
 
-// wait waits for the end of the standard input, holding the pipe.
+// held is a child's end of the pipe, which it closes by ending: it may still write files after it has waited.
+var held *os.File
+
+// wait waits for the end of the standard input. From then on the child holds the pipe.
 func wait(w *trace.Writer) error {
 	if path := os.Getenv(pipeVar); path != "" {
-		pipe, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
+		var err error
+		if held, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
 			return err
 		}
-		defer func() { _ = pipe.Close() }()
 	}
 	if err := w.Flush(); err != nil {
 		return err
