@@ -47,7 +47,7 @@ test-heavy: assets ## test the packages that run Kubernetes components
 	go test -p 1 -vet=off -timeout 30m $(HEAVY) # make lint vets them
 
 .PHONY: test-long
-test-long: build assets ## run every experiment of the library with its thresholds, and the admission test with 1,000 sequences (about an hour and a half)
+test-long: build assets ## run every experiment of the library with its thresholds, and the admission test with 1,000 sequences (about an hour)
 	MIRRORGAP_LONG=1 go test -p 1 -vet=off -timeout 60m ./sim/kubelet/differential
 	./.ci/long
 
